@@ -3,8 +3,8 @@
 import re
 
 from generators.tables import page, table
-from webhook.readmodel.lint import RULES
-from webhook.readmodel.lint.rule import ClusterRule
+from webhook.report.lint import RULES
+from webhook.report.lint.rule import ClusterRule
 
 _WHY = """\
 Why: a PriorityClass above the tiers, an empty caBundle or a quota that no gang fits is found on the night of the first
@@ -31,7 +31,7 @@ in a cluster that has some."""
 def lint_page() -> str:
     """The page, whole."""
     index = table(("rule", "severity", "needs"), map(_row, RULES))
-    return page("Lint", "`webhook/readmodel/lint/`", _WHY, _HOW, index, *map(_section, RULES))
+    return page("Lint", "`webhook/report/lint/`", _WHY, _HOW, index, *map(_section, RULES))
 
 
 def _row(rule: ClusterRule) -> tuple[str, str, str]:

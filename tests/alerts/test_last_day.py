@@ -14,7 +14,7 @@ from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of, text_of
 from webhook.page.routes import rendered
 from webhook.page.use_chart import use_chart
-from webhook.readmodel.use_over_time import UseAt
+from webhook.report.use_over_time import UseAt
 from webhook.server.prometheus import AskedPrometheus, evicted_by_tier
 from webhook.server.settings import PrometheusServer
 

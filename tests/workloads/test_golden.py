@@ -5,7 +5,7 @@ import difflib
 import pytest
 
 from tests.workloads.golden.files import COMMAND, WANTED, Golden, orphans, present
-from webhook.cli.documents import documents
+from webhook.cli.manifests.documents import documents
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 
 

@@ -4,12 +4,18 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+import typer
+
 from webhook.objects.refusal import shown
+
+PrometheusOption = Annotated[
+    str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
+]
 
 TIMEOUT = 30.0
 MOST_BYTES = 32 * 2**20

@@ -3,36 +3,30 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.installed import RELEASE, installed_policy
-from webhook.cli.listed import listed_namespaces, tenant_quotas
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.read_running import running_webhook, unread_of
-from webhook.cli.read_snapshot import certificates_seen
-from webhook.cli.rights import how_to_get
-from webhook.cluster.webhook_configurations import webhook_configurations
+from webhook.cli.cluster.installed import RELEASE, installed_policy
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.rights import how_to_get
+from webhook.cli.cluster.running import running_snapshot
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy
 from webhook.config.published import InstalledPolicy, Published
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint import RULES
-from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
-from webhook.readmodel.replica_mark import ReplicaMark
-from webhook.readmodel.shown import Shown
-from webhook.readmodel.waiting import tells_of_an_outage
+from webhook.report.lint import RULES
+from webhook.report.lint.rule import lint_report
+from webhook.report.lint.snapshot import ClusterSnapshot, number_of
+from webhook.report.shown import Shown
+from webhook.report.waiting import tells_of_an_outage
 
 POLL_SECONDS = 2.0
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -72,13 +66,24 @@ KEPT_BY_THE_LEADER = ("ledger", "policy")
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "registered": lambda _: "both webhook configurations are there",
     "webhook": lambda found: f"marked a dry run, which took {found.running.dry_run.seconds:.1f} s",
-    "certificates": lambda found: _certificates_detail(found.certificates),
+    "certificates": lambda found: (
+        f"good until {min(each.not_after for each in found.certificates):%Y-%m-%d}"
+        if found.certificates
+        else "none is read"
+    ),
     "leader": lambda found: f"{found.running.leader} leads",
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
     "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} in force",
-    "policy": lambda found: _policy_detail(found.running.installed),
-    "replica": lambda found: _replica_detail(found.running.replica),
+    "policy": lambda found: (
+        f"the file is in force since {told.since}, digest {told.digest}"
+        if (told := found.running.installed.published)
+        else ""
+    ),
+    "replica": lambda found: (
+        f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.running.replica) else ""
+    ),
 }
+"""What each line says where no rule finds anything."""
 
 
 class CheckLine(Shown, frozen=True):
@@ -107,7 +112,7 @@ def check(
     wait: Annotated[
         str, typer.Option(metavar="DURATION", help="Ask again until nothing fails, for so long: 90s, 3m, 1h.")
     ] = "0s",
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -153,19 +158,9 @@ async def _snapshot(client: Client, namespace: str) -> ClusterSnapshot:
     """What the lines look at; what may not be read is noted. Raises ApiError, ConfigError."""
     installed, policy, no_tiers = await _installed(client)
     async with cluster_reader(client, policy) as reader:
-        configurations = await reader.part("configurations", webhook_configurations(client), ())
-        running = await running_webhook(reader, installed, namespace, configurations)
-        tiers: dict[Part, str] = {"namespaces": no_tiers} if no_tiers else {}  # what but the rule on tenants needs them
-        return ClusterSnapshot(
-            policy,
-            datetime.now(UTC),
-            tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
-            namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
-            configurations=configurations,
-            certificates=await certificates_seen(reader, configurations, running),
-            running=running,
-            unread=unread_of(reader, running) | tiers,
-        )
+        found = await running_snapshot(reader, installed, namespace)
+    # of what the lines ask, the rule on tenants alone needs namespaces, and it looks at tiers too
+    return replace(found, unread={**found.unread, "namespaces": no_tiers}) if no_tiers else found
 
 
 async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
@@ -207,17 +202,3 @@ def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
         else:
             word, what = Word.OK, DETAILS[name](found)
         yield CheckLine(name, word, CODES[word], what)
-
-
-def _policy_detail(installed: InstalledPolicy) -> str:
-    told = installed.published
-    return f"the file is in force since {told.since}, digest {told.digest}" if told else ""
-
-
-def _certificates_detail(found: Sequence[CertificateSeen]) -> str:
-    ends = [each.not_after for each in found]
-    return f"good until {min(ends):%Y-%m-%d}" if ends else "none is read"
-
-
-def _replica_detail(replica: ReplicaMark | None) -> str:
-    return f"{replica.replica} heard of the cluster {replica.watches} s ago at most" if replica else ""

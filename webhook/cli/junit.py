@@ -39,7 +39,6 @@ class JUnitSuite(msgspec.Struct, frozen=True):
 
 
 def as_junit(suites: Iterable[JUnitSuite], name: str) -> str:
-    """The whole document, under the name of what has run."""
     found = list(suites)
     root = ET.Element("testsuites", {"name": name, **_counts([case for suite in found for case in suite.cases])})
     for suite in found:

@@ -7,23 +7,23 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.installed import ALONE, policy_named, policy_of
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
-from webhook.cli.read_snapshot import read_snapshot
-from webhook.cli.rights import how_to_get
+from webhook.cli.cluster.installed import ALONE, policy_named, policy_of
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.rights import how_to_get
+from webhook.cli.cluster.snapshot import read_snapshot
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint import RULES
-from webhook.readmodel.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
-from webhook.readmodel.lint.snapshot import ClusterSnapshot
+from webhook.report.cluster_parts import Part
+from webhook.report.lint import RULES
+from webhook.report.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
+from webhook.report.lint.snapshot import ClusterSnapshot
 
 FOUND = 1
 A_CLUSTER = "a cluster"
@@ -39,7 +39,7 @@ def lint(
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Id of a rule to leave out; may be repeated.")] = None,
     fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -54,6 +54,7 @@ def lint(
     target = Target(kubeconfig, context)
     if policy:
         target.refuse_if_named("about a policy file")
+
     snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report, () if policy else how_to_get(snapshot.unread)), output)
@@ -84,14 +85,10 @@ def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
 def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapshot:
     """What is known of a cluster by the TenantQuotas and Namespaces among these objects. Raises BadInput."""
     quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
-    namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
+    named = (view(each.tree, Named).metadata for each in world if each.kind == "Namespace")
+    namespaces = tuple(Namespace(each.name, {**each.labels, NAME_LABEL: each.name}) for each in named)
     unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
     return ClusterSnapshot(policy, datetime.now(UTC), tenants=quotas, namespaces=namespaces, unread=unread)
-
-
-def _namespace(document: Document) -> Namespace:
-    metadata = view(document.tree, Named).metadata
-    return Namespace(metadata.name, {**metadata.labels, NAME_LABEL: metadata.name})
 
 
 def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
@@ -99,19 +96,13 @@ def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
 
     What to do stands there once a rule. `roles` tell how one gets rights that are missing.
     """
-    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), (*_missing(report), *roles))
-
-
-def _missing(report: LintReport) -> Iterator[str]:
+    missing = []
     for left in report.not_checked:
         rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
-        yield f"not checked: {rules} (needs {left.needs})."
-
-
-def _notes(report: LintReport) -> Iterator[str]:
-    yield from finding_notes(report.findings)
-    if not report.findings:
-        yield "Nothing found by the other rules." if report.not_checked else "Nothing found."
+        missing.append(f"not checked: {rules} (needs {left.needs}).")
+    nothing = "Nothing found by the other rules." if report.not_checked else "Nothing found."
+    notes = tuple(finding_notes(report.findings)) or (nothing,)
+    return Answer(report, tuple(finding_tables(report.findings)), notes, (*missing, *roles))
 
 
 MOST_SHOWN = 20
@@ -121,23 +112,23 @@ _TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO
 
 
 def finding_tables(findings: Sequence[LintFinding]) -> Iterator[Table]:
-    """A table for each severity of which there is something."""
+    by_rule = _by_rule(findings)
     for severity, title in _TITLES.items():
-        found = [each for each in findings if each.severity is severity]
-        shown = [each for rule in dict.fromkeys(f.id for f in found) for each in _of(rule, findings)[:MOST_SHOWN]]
+        shown = [each for found in by_rule.values() if found[0].severity is severity for each in found[:MOST_SHOWN]]
         if shown:
             yield Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title)
 
 
 def finding_notes(findings: Sequence[LintFinding]) -> Iterator[str]:
     """Why each rule matters and what to do, and how many findings the tables don't list."""
-    for rule, why, fix in dict.fromkeys((each.id, each.why, each.fix) for each in findings):
-        yield f"{rule}: {why} {fix}"
-    for rule in dict.fromkeys(each.id for each in findings):
-        more = len(_of(rule, findings)) - MOST_SHOWN
-        if more > 0:
-            yield f"{rule}: {more} more; -o json has all."
+    by_rule = _by_rule(findings)
+    yield from (f"{rule}: {found[0].why} {found[0].fix}" for rule, found in by_rule.items())
+    more = ((rule, len(found) - MOST_SHOWN) for rule, found in by_rule.items())
+    yield from (f"{rule}: {number} more; -o json has all." for rule, number in more if number > 0)
 
 
-def _of(rule: str, findings: Sequence[LintFinding]) -> list[LintFinding]:
-    return [each for each in findings if each.id == rule]
+def _by_rule(findings: Sequence[LintFinding]) -> dict[str, list[LintFinding]]:
+    by_rule: dict[str, list[LintFinding]] = {}
+    for each in findings:
+        by_rule.setdefault(each.id, []).append(each)
+    return by_rule

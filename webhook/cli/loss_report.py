@@ -4,15 +4,14 @@ import csv
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
-from webhook.cli.output import Answer, AnswerForm, Table, fail, write
+from webhook.cli.ask_prometheus import NoAnswer, PrometheusOption, numbers, require_since
+from webhook.cli.output import Answer, Table, fail, write
 from webhook.policy.checkpoint.at_risk import Work, summed
-from webhook.readmodel.shown import Shown
+from webhook.report.shown import Shown
 from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS, Metric
 
 NO_PROMETHEUS = (
@@ -22,24 +21,13 @@ NO_PROMETHEUS = (
 )
 
 
-class ReportForm(StrEnum):
-    """Forms of this answer."""
-
-    TABLE = "table"
-    MARKDOWN = "markdown"
-    CSV = "csv"
-    JSON = "json"
-    YAML = "yaml"
-
-
 def loss_report(
     since: Annotated[str, typer.Option(help="Of so long, such as 7d or 4w.")] = "7d",
-    prometheus: Annotated[
-        str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
-    ] = "",
+    prometheus: PrometheusOption = "",
     output: Annotated[
-        ReportForm, typer.Option("--output", "-o", "--format", help="table, markdown, csv, json or yaml.")
-    ] = ReportForm.TABLE,
+        Literal["table", "markdown", "csv", "json", "yaml"],
+        typer.Option("--output", "-o", "--format", help="table, markdown, csv, json or yaml."),
+    ] = "table",
 ) -> None:
     """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
 
@@ -51,10 +39,10 @@ def loss_report(
         found = read_report(prometheus, since)
     except NoAnswer as problem:
         fail(str(problem))
-    if output is ReportForm.CSV:
+    if output == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *map(_cells, found.rows)])
     else:
-        write(report_answer(found), AnswerForm(output))
+        write(report_answer(found), output)
 
 
 class LossRow(Shown, frozen=True):
@@ -125,15 +113,15 @@ def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
     for (tier, evictor, tenant, _, exact), gpu_seconds in lost.items():
         if gpu_seconds:
             work[tenant, tier, evictor].append(Work(gpu_seconds, exact == "true"))
-    rows = [_row(key, groups[key], work[key]) for key in {*groups, *work}]
+    rows = []
+    for key in {*groups, *work}:
+        outcomes, lost_work = groups[key], work[key]
+        not_saved = sum(outcomes.get(each, 0) for each in NOT_SAVED)
+        saved, total = outcomes.get("saved", 0), summed(lost_work) if lost_work else None
+        rows.append(LossRow(*key, sum(outcomes.values()), saved, not_saved, total))
     rows.sort(key=lambda each: (-(each.lost.gpu_seconds if each.lost else 0.0), each.tenant, each.tier, each.evictor))
     unhooked = [Work(gpus, key[4] == "true") for key, gpus in lost.items() if key[3] in UNHOOKED and gpus]
     return LossReport(since, tuple(rows), summed(unhooked) if unhooked else None, _would_save(pods, lost))
-
-
-def _row(key: tuple[str, str, str], outcomes: Mapping[str, int], work: list[Work]) -> LossRow:
-    not_saved = sum(outcomes.get(each, 0) for each in NOT_SAVED)
-    return LossRow(*key, sum(outcomes.values()), outcomes.get("saved", 0), not_saved, summed(work) if work else None)
 
 
 def _would_save(pods: _Counted, lost: _Counted) -> float | None:
@@ -156,7 +144,6 @@ def _cells(row: LossRow) -> tuple[str, ...]:
 
 
 def report_answer(found: LossReport) -> Answer:
-    """What people read of it."""
     rows = [tuple(cell or "-" for cell in _cells(row)) for row in found.rows]
     return Answer(found, (Table(COLUMNS, rows),) if rows else (), tuple(_notes(found)))
 

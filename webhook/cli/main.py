@@ -36,7 +36,6 @@ class KubectlGroup(TyperGroup):
     """Takes `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands."""
         return [*COMMANDS, *(each for each in super().list_commands(ctx) if each not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -47,7 +46,6 @@ class KubectlGroup(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments of this command and of those below it."""
         return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
 
     def invoke(self, ctx: Any) -> Any:

@@ -5,8 +5,7 @@ What can't be answered ends with a sentence, and exit code 2.
 
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 import typer
@@ -30,16 +29,8 @@ def warn(sentence: str) -> None:
     typer.secho(f"Warning: {flat(sentence)}", fg="yellow", err=True, color=sys.stderr.isatty())
 
 
-class AnswerForm(StrEnum):
-    """Forms of an answer."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-
-
-FormOption = Annotated[AnswerForm, typer.Option("--output", "-o", help="table, json, yaml or markdown.")]
+Form = Literal["table", "json", "yaml", "markdown"]
+FormOption = Annotated[Form, typer.Option("--output", "-o", help="table, json, yaml or markdown.")]
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -62,14 +53,13 @@ class Answer(msgspec.Struct, frozen=True):
     missing: Sequence[str] = ()
 
 
-def write(answer: Answer, output: AnswerForm) -> None:
-    """Write it to stdout."""
+def write(answer: Answer, output: Form) -> None:
     match output:
-        case AnswerForm.JSON:
+        case "json":
             text = msgspec.json.format(msgspec.json.encode(_built(answer)), indent=2).decode() + "\n"
-        case AnswerForm.YAML:
+        case "yaml":
             text = yaml.safe_dump(_built(answer), sort_keys=False, allow_unicode=True, width=4096)
-        case AnswerForm.MARKDOWN:
+        case "markdown":
             text = "\n".join(_markdown(answer))
         case _:
             text = "\n".join(_plain(answer))

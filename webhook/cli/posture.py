@@ -2,32 +2,20 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.installed import answering, arriving, installed_policy, mode_of_file, policy_in
-from webhook.cli.listed import priority_classes, tenant_quotas, tenants_named
-from webhook.cli.output import Answer, AnswerForm, Table, fail, write
-from webhook.cli.read_work import AT_RISK, read_risks, risks_of
+from webhook.cli.cluster.installed import answering, arriving, installed_policy, mode_of_file, policy_in
+from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
+from webhook.cli.output import Answer, Form, Table, fail, write
+from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.readmodel.at_risk_now import RisksOf, at_risk_by_tier
-from webhook.readmodel.posture import Posture, TenantPosture, posture_of
-
-
-class PostureForm(StrEnum):
-    """Forms of this answer."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-    SVG = "svg"
+from webhook.report.at_risk_now import at_risk_by_tier, read_risks
+from webhook.report.posture import Posture, TenantPosture, posture_of
 
 
 def posture(
@@ -37,10 +25,10 @@ def posture(
     policy: Annotated[
         Path | None, typer.Option(help="Show that of a policy file or preset, and ask no cluster.")
     ] = None,
-    at_risk: Annotated[bool, AT_RISK] = False,  # noqa: FBT002 - an option
+    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
     output: Annotated[
-        PostureForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
-    ] = PostureForm.TABLE,
+        Literal[Form, "svg"], typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
+    ] = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -58,11 +46,11 @@ def posture(
         found = _of_file(policy, tenant or ())
     else:
         found = answered(lambda: _of_cluster(target, at_risk=at_risk, names=tenant or ()))
-    shown = _of_tenants(found, tenant or ())
-    if output is PostureForm.SVG:
+    shown = replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, tenant or ())))
+    if output == "svg":
         sys.stdout.write(posture_file(shown))
     else:
-        write(posture_answer(shown, of_file=policy is not None), AnswerForm(output))
+        write(posture_answer(shown, of_file=policy is not None), output)
 
 
 def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
@@ -82,20 +70,12 @@ async def _of_cluster(target: Target, *, at_risk: bool = False, names: Sequence[
         classes = (await priority_classes(client)).values()
         there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
         found = posture_of(policy, quotas, there)
-        return _with_risks(found, risks_of(await read_risks(client, policy), names)) if at_risk else found
-
-
-def _with_risks(found: Posture, risks: RisksOf) -> Posture:
-    work = {each.tier: each.work for each in at_risk_by_tier(risks, ())}
-    return replace(found, tiers=tuple(replace(each, at_risk=work.get(each.name)) for each in found.tiers))
-
-
-def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
-    return replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, names)))
+        risks = at_risk_by_tier(await read_risks(client, policy, names), ()) if at_risk else ()
+        work = {each.tier: each.work for each in risks}
+        return replace(found, tiers=tuple(replace(each, at_risk=work.get(each.name)) for each in found.tiers))
 
 
 def posture_answer(found: Posture, *, of_file: bool = False) -> Answer:
-    """What people read of it."""
     return Answer(found, tuple(_tables(found)), tuple(_notes(found, of_file=of_file)))
 
 

@@ -51,7 +51,6 @@ class Steps:
         self._what, self._count, self._total = what, 0, total
 
     def done(self, count: int = 1) -> None:
-        """So many steps of the part are done."""
         self._count += count
 
     def _show(self) -> None:

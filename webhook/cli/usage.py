@@ -1,23 +1,22 @@
 """`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.documents import BadInput
-from webhook.cli.listed import tenant_quotas, tenants_named
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
-from webhook.cli.read_work import AT_RISK, read_risks, risks_of
+from webhook.cli.ask_prometheus import NoAnswer, PrometheusOption, numbers, require_since
+from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
+from webhook.cli.manifests.documents import BadInput
+from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cluster.listed import tenant_quotas
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.at_risk import Work, summed
-from webhook.readmodel.at_risk_now import RisksOf, TenantAtRisk
-from webhook.readmodel.shown import Shown
-from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
+from webhook.report.at_risk_now import RisksOf, TenantAtRisk, read_risks
+from webhook.report.shown import Shown
+from webhook.report.tenants import RowShown, TenantShown, tenant_shown
 from webhook.server.metric_table import GPU_SECONDS
 
 BAR = 20
@@ -29,11 +28,9 @@ def usage(
         list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
     ] = None,
     since: Annotated[str, typer.Option(help="Show GPU-hours of so long instead, such as 30d, from Prometheus.")] = "",
-    prometheus: Annotated[
-        str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
-    ] = "",
-    at_risk: Annotated[bool, AT_RISK] = False,  # noqa: FBT002 - an option
-    output: FormOption = AnswerForm.TABLE,
+    prometheus: PrometheusOption = "",
+    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
+    output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -76,13 +73,12 @@ async def _tenants(target: Target) -> list[TenantShown]:
 
 async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
     async with target.client() as client:
-        from webhook.cli.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
+        from webhook.cli.cluster.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
 
-        return risks_of(await read_risks(client, await policy_in_force(client, None)), names)
+        return await read_risks(client, await policy_in_force(client, None), names)
 
 
 def risks_answer(found: RisksOf) -> Answer:
-    """What people read of it."""
     shown = [TenantAtRisk(tenant, tier, Work(work, exact)) for (tenant, tier, exact), work in sorted(found.items())]
     rows = [(each.tenant or "-", each.tier or "-", str(each.work)) for each in shown]
     total = "Evicting all of these training pods now loses {}."
@@ -102,20 +98,13 @@ async def _require_api_server(client: Client) -> None:
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:
-    """What people read of it."""
     columns = ("Tenant", "Row", "Usage", "Used", "Reserved", "Hard", "Free")
-    rows = [(each.name, *_cells(row)) for each in found for row in each.rows]
+    rows = [(each.name, row.subject, bar(row), *row.numbers) for each in found for row in each.rows]
     notes = [f"{each.name}: {problem}" for each in found for problem in each.problems]
     notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
     return Answer(found, (Table(columns, rows),) if rows else (), notes)
-
-
-def _cells(row: RowShown) -> Iterator[str]:
-    yield row.subject
-    yield bar(row)
-    yield from row.numbers
 
 
 def bar(row: RowShown) -> str:
@@ -146,7 +135,6 @@ def gpu_hours(prometheus: str, since: str) -> list[GpuHours]:
 
 
 def gpu_hours_answer(found: Sequence[GpuHours], since: str, names: Collection[str]) -> Answer:
-    """What people read of it."""
     wanted = [each for each in found if not names or each.tenant in names]
     rows = [(each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}") for each in wanted]
     total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}."

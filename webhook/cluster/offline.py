@@ -17,7 +17,7 @@ from webhook.cluster.resource_claims import claimed_object, devices_in
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.watched import priority_class
 from webhook.objects.group_kind import POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
-from webhook.objects.manifests import FROM_FILE
+from webhook.objects.manifests import FROM_FILE, Manifest
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
@@ -142,6 +142,10 @@ class ReadOnceCluster(Cluster, frozen=True):
     """What a command judges by."""
 
     known: ReadOnce
+
+
+ClusterAbout = Callable[[Manifest], ReadOnceCluster]
+"""The cluster as it is where an object is judged."""
 
 
 def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceCluster:

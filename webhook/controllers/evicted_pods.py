@@ -26,7 +26,7 @@ from webhook.policy.checkpoint.at_risk import LastSave, Work, work_since
 from webhook.policy.checkpoint.outcome import Outcome, saved_last
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
+from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
 
 T = TypeVar("T")
 

@@ -29,8 +29,8 @@ from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.workloads.workload import Devices
-from webhook.readmodel.gpus_now import WaitingPod
-from webhook.readmodel.waiting import gates_said
+from webhook.report.gpus_now import WaitingPod
+from webhook.report.waiting import gates_said
 
 log = logging.getLogger(__name__)
 

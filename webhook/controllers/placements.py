@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from webhook.readmodel.gpus_now import WaitingPod
-from webhook.readmodel.latest import Preemption
+from webhook.report.gpus_now import WaitingPod
+from webhook.report.latest import Preemption
 
 MOST = 1000
 """Pods that are remembered until the other half of what is to be known of them comes."""

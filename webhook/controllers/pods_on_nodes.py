@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Holding
 from webhook.policy.values.tenants import is_maybe
-from webhook.readmodel.gpus_now import WaitingPod
+from webhook.report.gpus_now import WaitingPod
 
 NO_FLAVOR = ""
 """That of a node which has none."""

@@ -26,7 +26,7 @@ from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Refused
-from webhook.readmodel.latest import Preemption
+from webhook.report.latest import Preemption
 from webhook.sentences.sentence import told
 
 log = logging.getLogger(__name__)

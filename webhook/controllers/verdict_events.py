@@ -15,7 +15,7 @@ import msgspec
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.readmodel.latest import EVENT, Latest, Preemption
+from webhook.report.latest import EVENT, Latest, Preemption
 
 log = logging.getLogger(__name__)
 

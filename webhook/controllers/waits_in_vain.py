@@ -29,9 +29,9 @@ from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.readmodel.gpus_now import HeldGpus, WaitingPod, gpus_apart
-from webhook.readmodel.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
-from webhook.readmodel.waiting import waits_for_gpus_alone
+from webhook.report.gpus_now import HeldGpus, WaitingPod, gpus_apart
+from webhook.report.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
+from webhook.report.waiting import waits_for_gpus_alone
 from webhook.sentences.sentence import told
 
 log = logging.getLogger(__name__)

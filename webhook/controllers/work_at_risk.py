@@ -9,7 +9,7 @@ from typing import NamedTuple
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.at_risk import LastSave
-from webhook.readmodel.at_risk_now import RisksOf
+from webhook.report.at_risk_now import RisksOf
 
 KEPT = 10.0
 """Seconds for which a sum is good: to make one of tens of thousands of pods takes the time of reviews."""

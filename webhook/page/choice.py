@@ -5,10 +5,10 @@ from typing import Self
 
 import msgspec
 
-from webhook.readmodel.at_risk_now import RisksOf
-from webhook.readmodel.gpus_now import Waits
-from webhook.readmodel.latest import Preemption, VerdictGroup
-from webhook.readmodel.tenants import TenantShown
+from webhook.report.at_risk_now import RisksOf
+from webhook.report.gpus_now import Waits
+from webhook.report.latest import Preemption, VerdictGroup
+from webhook.report.tenants import TenantShown
 
 LONGEST = 253
 """Characters of a name in Kubernetes."""

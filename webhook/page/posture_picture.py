@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from webhook.readmodel.posture import Posture, TierPosture
+from webhook.report.posture import Posture, TierPosture
 
 ROW, TOP = 64, 8
 NARROWEST = 300

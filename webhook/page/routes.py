@@ -25,12 +25,12 @@ from webhook.page.choice import EVERYTHING, MOST_TENANTS, SECONDS, Choice
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
 from webhook.page.use_chart import evicted_of, use_chart
-from webhook.readmodel.at_risk_now import RisksOf, TierAtRisk, at_risk_by_tier
-from webhook.readmodel.gpus_now import GpusNow, Waits
-from webhook.readmodel.latest import Evictions, Preemption, VerdictGroup
-from webhook.readmodel.posture import Posture
-from webhook.readmodel.tenants import TenantShown
-from webhook.readmodel.use_over_time import DayOfUse, UseAt
+from webhook.report.at_risk_now import RisksOf, TierAtRisk, at_risk_by_tier
+from webhook.report.gpus_now import GpusNow, Waits
+from webhook.report.latest import Evictions, Preemption, VerdictGroup
+from webhook.report.posture import Posture
+from webhook.report.tenants import TenantShown
+from webhook.report.use_over_time import DayOfUse, UseAt
 
 SHOWN = 100
 """Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from webhook.readmodel.latest import Preemption
-from webhook.readmodel.use_over_time import Evicted, UseAt
+from webhook.report.latest import Preemption
+from webhook.report.use_over_time import Evicted, UseAt
 
 WIDTH, HEIGHT, BOTTOM = 720, 120, 30
 """Of the lines, and below them of the preemptions; stretched to the width of a window, which texts could not be."""

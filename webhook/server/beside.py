@@ -23,8 +23,8 @@ from webhook.objects.pods import OwnerReference
 from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode
-from webhook.readmodel.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
-from webhook.readmodel.use_over_time import UseOverTime
+from webhook.report.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
+from webhook.report.use_over_time import UseOverTime
 from webhook.server.metric_table import (
     AT_RISK,
     CHECKPOINT_SECONDS,

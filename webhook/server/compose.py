@@ -24,7 +24,7 @@ from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.tiers import disagreements, obstacles
-from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
+from webhook.report.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
 from webhook.server.bookings_port import BookingsPort

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from webhook.admission.review import Request
-from webhook.readmodel.replica_mark import ANNOTATION, ReplicaMark
+from webhook.report.replica_mark import ANNOTATION, ReplicaMark
 from webhook.server.endpoint import Handler
 
 _ASKS = f'"{ANNOTATION}"'.encode()

@@ -19,12 +19,12 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
-from webhook.readmodel.at_risk_now import RisksOf
-from webhook.readmodel.gpus_now import GpusNow, HeldGpus, gpus_now
-from webhook.readmodel.latest import Preemption, VerdictGroup
-from webhook.readmodel.posture import Posture, posture_of
-from webhook.readmodel.tenants import TenantShown, tenant_shown
-from webhook.readmodel.use_over_time import UseAt
+from webhook.report.at_risk_now import RisksOf
+from webhook.report.gpus_now import GpusNow, HeldGpus, gpus_now
+from webhook.report.latest import Preemption, VerdictGroup
+from webhook.report.posture import Posture, posture_of
+from webhook.report.tenants import TenantShown, tenant_shown
+from webhook.report.use_over_time import UseAt
 from webhook.server.listener import listen
 from webhook.server.probes import Check
 from webhook.server.prometheus import AskedPrometheus

@@ -17,7 +17,7 @@ from webhook.objects.refusal import Refusal, Refused, shown
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
-from webhook.readmodel.latest import VerdictShown
+from webhook.report.latest import VerdictShown
 from webhook.sentences.sentence import sentence
 from webhook.server.marked import asks_for_mark
 from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE

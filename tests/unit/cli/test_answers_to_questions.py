@@ -6,23 +6,23 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webhook.cli.explain import explain_answer
-from webhook.cli.output import AnswerForm, write
+from webhook.cli.output import Form, write
 from webhook.cli.why_pending import why_pending_answer
 from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.workload_types import WorkloadType
-from webhook.readmodel.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
-from webhook.readmodel.pending import Holders, Room
-from webhook.readmodel.waiting import RefusedPods, WhyPending
+from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
+from webhook.report.pending import Holders, Room
+from webhook.report.waiting import RefusedPods, WhyPending
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 REFUSED = RefusedPods("Job/train", "no room", 3, NOW - timedelta(minutes=2), NOW - timedelta(seconds=20), NOW)
 BATCH = ClassShown("gpu-batch", 400, "PreemptLowerPriority", "gpu-batch")
 
 
-def text(found: Explained | WhyPending, capsys: pytest.CaptureFixture[str], form: AnswerForm = AnswerForm.TABLE) -> str:
+def text(found: Explained | WhyPending, capsys: pytest.CaptureFixture[str], form: Form = "table") -> str:
     answer = explain_answer(found, NOW) if isinstance(found, Explained) else why_pending_answer(found)
     write(answer, form)
     return capsys.readouterr().out
@@ -123,7 +123,7 @@ def test_an_answer_to_why_is_sentences_and_the_holders(capsys: pytest.CaptureFix
 
 
 def test_programs_read_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(text(WAITS, capsys, AnswerForm.JSON))
+    found = json.loads(text(WAITS, capsys, "json"))
     assert found["room"]["holders"][0] == {
         "tier": "gpu-training",
         "tenant": "beta",
@@ -132,4 +132,4 @@ def test_programs_read_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         "why": "higher priority",
     }
     assert found["refused"]["triesAgain"] == "2026-05-04T12:00:00Z"
-    assert "triesAgain: '2026-05-04T12:00:00Z'" in text(WAITS, capsys, AnswerForm.YAML)
+    assert "triesAgain: '2026-05-04T12:00:00Z'" in text(WAITS, capsys, "yaml")

@@ -8,18 +8,19 @@ from msgspec.structs import replace
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
-from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
-from tests.unit.readmodel.lint.asking import found as lint_finds
-from tests.unit.readmodel.lint.test_registration import validating
-from webhook.cli import check, read_running
+from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
+from tests.unit.report.lint.asking import found as lint_finds
+from tests.unit.report.lint.test_registration import validating
+from webhook.cli import check
 from webhook.cli.check import CheckReport, check_report
-from webhook.cli.cluster_reader import ClusterReader
+from webhook.cli.cluster import running as running_read
+from webhook.cli.cluster.reader import ClusterReader
+from webhook.cli.cluster.running import running_webhook, unread_of
 from webhook.cli.progress import Steps
-from webhook.cli.read_running import running_webhook, unread_of
 from webhook.config.published import InstalledPolicy
 from webhook.kube.errors import Failed
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
+from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 
 
 def checked(**parts: Any) -> CheckReport:
@@ -85,7 +86,7 @@ class Unanswered(Cluster):
 
 
 async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
-    asked = await read_running._dry_run(Unanswered(), "default", "gpu-batch")  # type: ignore[arg-type]
+    asked = await running_read._dry_run(Unanswered(), "default", "gpu-batch")  # type: ignore[arg-type]
     assert asked.said.startswith('failed to call webhook: Post "https://gpu-tiers.gpu-tiers.svc:443/SECRET/validate?')
 
 

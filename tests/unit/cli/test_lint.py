@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from tests.builders import a_namespace, a_tenant, policy_file
 from webhook.cli.lint import MOST_SHOWN, lint_answer
 from webhook.cli.main import app
-from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity
+from webhook.report.lint.rule import LintFinding, LintReport, Severity
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from webhook.cli.cluster.rights import role_for
 from webhook.cli.main import app
-from webhook.cli.rights import role_for
 from webhook.kube.errors import Forbidden, failure
 
 Answers = Callable[[str], tuple[int, str]]

@@ -9,8 +9,8 @@ import yaml
 from typer.testing import CliRunner
 
 from webhook.cli.main import app
-from webhook.cli.output import Answer, AnswerForm, Table, write
-from webhook.readmodel.shown import Shown
+from webhook.cli.output import Answer, Form, Table, write
+from webhook.report.shown import Shown
 
 
 class Pod(Shown, frozen=True):
@@ -22,19 +22,19 @@ TABLE = Table(("Name", "GPUs"), [("a|b", "2"), ("evil\x1b[2J\nname", "16")], "Po
 ANSWER = Answer([Pod("node-1", "2")], (TABLE,), ("1 more is *pending*",))
 
 
-def written(capsys: pytest.CaptureFixture[str], output: AnswerForm) -> str:
+def written(capsys: pytest.CaptureFixture[str], output: Form) -> str:
     write(ANSWER, output)
     return capsys.readouterr().out
 
 
 def test_a_table_is_aligned_and_no_name_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = written(capsys, AnswerForm.TABLE).splitlines()
+    lines = written(capsys, "table").splitlines()
     assert lines[:4] == ["Pods", "NAME            GPUS", "a|b             2", "evil [2J name   16"]
     assert lines[-1] == "1 more is *pending*"
 
 
 def test_markdown_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    text = written(capsys, AnswerForm.MARKDOWN)
+    text = written(capsys, "markdown")
     assert "### Pods" in text
     assert "| a\\|b | 2 |" in text
     assert "1 more is \\*pending\\*" in text
@@ -42,8 +42,8 @@ def test_markdown_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_programs_read_the_names_that_kubernetes_would_use(capsys: pytest.CaptureFixture[str]) -> None:
     said = {"format": "gpu-tiers.dev/v1", "items": [{"nodeName": "node-1", "gpus": "2"}]}
-    assert json.loads(written(capsys, AnswerForm.JSON)) == said
-    assert yaml.safe_load(written(capsys, AnswerForm.YAML)) == said
+    assert json.loads(written(capsys, "json")) == said
+    assert yaml.safe_load(written(capsys, "yaml")) == said
 
 
 def test_an_option_is_taken_as_kubectl_takes_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.explain.replacement import account_without, evicted_first
+from webhook.cli.explain.next_pod import account_without, evicted_first
 from webhook.ledger.account import Account, Holder
 from webhook.policy.quota.charges import Charge
 

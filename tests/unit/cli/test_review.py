@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from tests.builders import Built, a_job, a_pod, a_workload, policy_file
 from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
-from webhook.cli.documents import documents
-from webhook.cli.installed import policy_in
+from webhook.cli.cluster.installed import policy_in
 from webhook.cli.main import app
-from webhook.cli.offline_desk import desk_for
+from webhook.cli.manifests.documents import documents
+from webhook.cli.manifests.offline import judge_for
 
 
 def test_a_line_of_json_says_all_that_a_script_asks() -> None:
@@ -113,8 +113,8 @@ async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
     replicas["Worker"] = copy.deepcopy(replicas["Master"]) | {"replicas": 3}
     for each in replicas.values():
         each["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 2}}
-    desk = replace(desk_for(policy_in(EXAMPLES / "policies" / "four-tier.yaml"), [*world, job]), dry_run=False)
-    master, workers = (await desk.finding(job)).pods
+    judge = replace(judge_for(policy_in(EXAMPLES / "policies" / "four-tier.yaml"), [*world, job]), dry_run=False)
+    master, workers = (await judge.finding(job)).pods
     assert master.verdict.refusal is None
     assert workers.message is not None
     assert "gpu-training is at 6 of 6 GPUs" in workers.message

@@ -10,8 +10,8 @@ import typer
 
 from tests.builders import policy_file
 from webhook.cli import check, lint, posture
-from webhook.cli.cluster_options import answered
-from webhook.cli.installed import policy_in_force
+from webhook.cli.cluster.installed import policy_in_force
+from webhook.cli.cluster.target import answered
 from webhook.config.errors import ConfigError
 from webhook.config.published import Published
 from webhook.kube.errors import failure

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from webhook.cli.installed import which_answers
+from webhook.cli.cluster.installed import which_answers
 from webhook.config.published import LONGEST_TEXT, InstalledPolicy, Published, digest_of
 
 OLD, NEW = "preset: four-tier", "preset: three-tier"

@@ -11,8 +11,8 @@ from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.hook_kinds import file_handler, kind_seen, signal_handler
 from webhook.policy.checkpoint.outcome import Outcome
 from webhook.policy.quota.charges import Charge
-from webhook.readmodel.gpus_now import WaitingPod
-from webhook.readmodel.latest import PodShown, Preemption, preemption_of
+from webhook.report.gpus_now import WaitingPod
+from webhook.report.latest import PodShown, Preemption, preemption_of
 
 HELD = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
 

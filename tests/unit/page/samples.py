@@ -4,10 +4,10 @@ from webhook.config.load import parse
 from webhook.page.routes import PageContent
 from webhook.policy.checkpoint.at_risk import Work
 from webhook.policy.values.tiers import PriorityClass
-from webhook.readmodel.gpus_now import GpusNow, TierGpus, Waits
-from webhook.readmodel.latest import PodShown, Preemption, VerdictGroup, VerdictShown
-from webhook.readmodel.posture import Posture, posture_of
-from webhook.readmodel.tenants import RowShown, TenantShown
+from webhook.report.gpus_now import GpusNow, TierGpus, Waits
+from webhook.report.latest import PodShown, Preemption, VerdictGroup, VerdictShown
+from webhook.report.posture import Posture, posture_of
+from webhook.report.tenants import RowShown, TenantShown
 
 EVIL = "<script>alert('x')</script>"
 

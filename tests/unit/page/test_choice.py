@@ -7,7 +7,7 @@ from tests.unit.page.samples import EVIL, a_content, a_preemption, a_tenant, a_v
 from tests.unit.page.test_render import got, sources_of, text_of
 from webhook.page.choice import MOST_TENANTS
 from webhook.page.routes import PageContent, page_app
-from webhook.readmodel.latest import VerdictGroup
+from webhook.report.latest import VerdictGroup
 
 ALPHAS = a_verdict("llm-finetune")
 REFUSED = a_verdict("llm-pretrain", "refused", "tenant alpha: gpu-training is at 6 of 6 GPUs", times=41)

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict, some_gpus
 from webhook.page.choice import Choice
 from webhook.page.routes import PageContent, Sources, page_app, rendered
-from webhook.readmodel.gpus_now import GpusNow
+from webhook.report.gpus_now import GpusNow
 
 VOID = {"meta", "path", "rect", "i"}
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.workloads.golden.outcome import lines_of
-from webhook.cli.documents import documents
-from webhook.cli.installed import policy_in
-from webhook.cli.offline_desk import desk_for
+from webhook.cli.cluster.installed import policy_in
+from webhook.cli.manifests.documents import documents
+from webhook.cli.manifests.offline import judge_for
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.sentences.warnings import WARNINGS
@@ -41,8 +41,8 @@ class Golden:
         """The file as it should be: the same manifest, reviewed as `gpu-tiers review -f` does."""
         manifest = self.stands().partition(MARK)[0].rstrip("\n")
         asked = list(documents(str(self.path)))
-        desk = desk_for(policy_in(None), asked)
-        said = [f"#   {line}\n" for document in asked for line in lines_of(await desk.finding(document))]
+        judge = judge_for(policy_in(None), asked)
+        said = [f"#   {line}\n" for document in asked for line in lines_of(await judge.finding(document))]
         return "".join((manifest, "\n\n", MARK, *said))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.builders.words import deciding_line
-from webhook.cli.finding import Finding
+from webhook.cli.manifests.finding import Finding
 from webhook.policy.checkpoint.hook_kinds import FOLDER, file_handler, signal_handler
 from webhook.policy.checkpoint.hook_plan import DEFAULT_GRACE
 from webhook.policy.classification.evidence import Evidence

@@ -2,45 +2,42 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from webhook.cli.audit.auditor import Auditor, WorkloadFiles
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import Listed, cluster_reader
-from webhook.cli.documents import BadInput, documents
-from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.installed import policy_in, policy_in_force
+from webhook.cli.cluster.installed import policy_in, policy_in_force
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.workloads import workloads_of
 from webhook.cli.lint import finding_notes, finding_tables, refuse_unknown, snapshot_of
-from webhook.cli.offline_desk import in_all
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.manifests.documents import BadInput, documents
+from webhook.cli.manifests.inputs import (
+    FilenameOption,
+    HelmOption,
+    Inputs,
+    KustomizeOption,
+    TenantsOption,
+    ValuesOption,
+)
+from webhook.cli.manifests.offline import in_all
+from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import Steps
-from webhook.cli.read_workloads import workloads_of
 from webhook.config.errors import ConfigError
-from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.readmodel.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
-from webhook.readmodel.audit.audited import Audited, standing_of
-from webhook.readmodel.audit.contradictions import AUDIT_RULES, number_of_gpus
-from webhook.readmodel.lint.rule import LintFinding, Severity, fails
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of
-from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
-from webhook.readmodel.object_verdict import NONE
-from webhook.readmodel.shown import as_number
+from webhook.policy.values.tier_policy import Mode
+from webhook.report.audit.audit_report import AuditCounts, AuditReport, audit_report, quota_note
+from webhook.report.audit.audited import Audited, standing_of
+from webhook.report.audit.contradictions import AUDIT_RULES, number_of_gpus
+from webhook.report.lint.rule import Severity, fails
+from webhook.report.lint.snapshot import number_of
+from webhook.report.lint.untiered_pods import NAMESPACE_LABEL
+from webhook.report.object_verdict import NONE
+from webhook.report.shown import as_number
 
 FOUND = 1
-
-
-class _Asked(msgspec.Struct, frozen=True):
-    """What the audit is of, and what is left out of it."""
-
-    policy: str | None
-    namespace: str | None
-    ignored: Sequence[str]
 
 
 def audit(
@@ -56,9 +53,7 @@ def audit(
         str | None,
         typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
     ] = None,
-    tenants: Annotated[
-        list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
-    ] = None,
+    tenants: TenantsOption = None,
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Audit this one alone; of manifests, that of those that name none."),
@@ -69,7 +64,7 @@ def audit(
     ] = False,
     ignore: Annotated[list[str] | None, typer.Option(help="Id of a finding to leave out; may be repeated.")] = None,
     fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -80,48 +75,37 @@ def audit(
     with 2 if the cluster can't be asked or an option is wrong, else with 0.
     """
     refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
-    asked = _Asked(policy, namespace, ignore or ())
     target, named = Target(kubeconfig, context), [*(files or ()), *(filename or ())]
     if named or kustomize or helm or values:
         target.refuse_if_named("about manifests")
         inputs = Inputs(named, kustomize or (), helm or (), values or (), namespace)
-        report = _of_files(asked, inputs, tenants or ())
+        report = _of_files(policy, inputs, tenants or (), ignore or ())
     elif tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
     else:
-        report = answered(lambda: _of_cluster(asked, target))
+        report = answered(lambda: _of_cluster(policy, target, namespace, ignore or ()))
     write(audit_answer(report, each_workload=workloads), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
-async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
+async def _of_cluster(named: str | None, target: Target, namespace: str | None, ignored: Sequence[str]) -> AuditReport:
     async with target.client() as client:
-        policy = await policy_in_force(client, asked.policy)
+        policy = await policy_in_force(client, named)
         async with cluster_reader(client, policy) as reader:
-            there = await workloads_of(reader, asked.namespace)
+            there = await workloads_of(reader, namespace)
             auditor = Auditor(there.judged_by(reader.policy), reader.policy)
-            await there.gather(auditor.gathering, asked.namespace)
+            await there.gather(auditor.gathering, namespace)
             found = auditor.audited(running=True)
-            notes = [*_mode(policy), *quota_note(found), *there.notes]
-            labels = _of_labels(there.listed, asked.namespace)
-            return audit_report(found, reader.policy, asked.ignored, notes, labels, reader.missing())
+            mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
+            notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
+            labels = NAMESPACE_LABEL.findings(there.listed)
+            return audit_report(found, reader.policy, ignored, notes, labels, reader.missing())
 
 
-def _of_labels(listed: Listed, namespace: str | None) -> Iterator[LintFinding]:
-    spaces = tuple(each for each in listed.namespaces if namespace in (None, each.name))
-    there = ClusterSnapshot(listed.policy, datetime.now(UTC), tenants=listed.quotas, namespaces=spaces)
-    return NAMESPACE_LABEL.findings(there)
-
-
-def _mode(policy: TierPolicy) -> Iterator[str]:
-    if policy.mode is not Mode.Enforce:
-        yield f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
-
-
-def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
+def _of_files(named: str | None, inputs: Inputs, tenants: Sequence[Path], ignored: Sequence[str]) -> AuditReport:
     try:
         world = [each for path in tenants for each in documents(str(path))]
-        policy, manifests = policy_in(asked.policy), inputs.read()
+        policy, manifests = policy_in(named), inputs.read()
         there = WorkloadFiles(manifests, world, policy)
         auditor = Auditor(in_all(there.cluster), policy)
         with Steps() as steps:
@@ -130,17 +114,25 @@ def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditRe
     except (BadInput, ConfigError) as error:
         fail(str(error))
     left_out = [f"left out: {each}" for each in inputs.left_out]
-    return audit_report(auditor.audited(running=False), policy, asked.ignored, [*there.notes, *left_out], labels)
+    return audit_report(auditor.audited(running=False), policy, ignored, [*there.notes, *left_out], labels)
 
 
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
 
 
+_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
+_OF_A_PART = (
+    "Of what could be read, no workload has GPUs.",
+    "Of what could be read, nothing contradicts the policy.",
+)
+
+
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
-    """What people read of it."""
-    return Answer(
-        report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)), report.unread
-    )
+    tables = tuple(_tables(report, each_workload=each_workload))
+    none, nothing = _OF_A_PART if report.unread else _OF_ALL
+    none_found = [none] if not report.workloads else [nothing] if not report.findings else []
+    notes = (*finding_notes(report.findings), *none_found, *report.notes)
+    return Answer(report.as_json(), tables, notes, report.unread)
 
 
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
@@ -148,22 +140,16 @@ def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
     gpus = number_of_gpus(Decimal(str(total.gpus)))
     title = f"{number_of(total.workloads, 'workload')} with {gpus} (GPUs in brackets)"
     if report.tenants:
-        yield Table(_COLUMNS, [*map(_cells, (*report.tenants, report.total))], title)
+        yield Table(_COLUMNS, [_cells(each) for each in (*report.tenants, report.total)], title)
     yield from finding_tables(report.findings)
     if each_workload and report.workloads:
-        yield Table(
-            ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings"),
-            [*map(_workload, report.workloads)],
-            "Workloads",
-        )
+        columns = ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings")
+        yield Table(columns, [_workload(each) for each in report.workloads], "Workloads")
 
 
 def _cells(row: AuditCounts) -> tuple[str, ...]:
-    return (row.tenant, row.tier, *map(_share, (row.all, row.agrees, row.changed, row.refused, row.before)))
-
-
-def _share(share: Share) -> str:
-    return f"{share.workloads} ({share.gpus})" if share.workloads else "-"
+    shares = (row.all, row.agrees, row.changed, row.refused, row.before)
+    return (row.tenant, row.tier, *(f"{each.workloads} ({each.gpus})" if each.workloads else "-" for each in shares))
 
 
 def _workload(found: Audited) -> tuple[str, ...]:
@@ -179,20 +165,3 @@ def _workload(found: Audited) -> tuple[str, ...]:
         str(as_number(found.gpus)),
         ", ".join(found.findings) or "-",
     )
-
-
-_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
-_OF_A_PART = (
-    "Of what could be read, no workload has GPUs.",
-    "Of what could be read, nothing contradicts the policy.",
-)
-
-
-def _notes(report: AuditReport) -> Iterator[str]:
-    yield from finding_notes(report.findings)
-    none, nothing = _OF_A_PART if report.unread else _OF_ALL
-    if not report.workloads:
-        yield none
-    elif not report.findings:
-        yield nothing
-    yield from report.notes

@@ -1,18 +1,16 @@
 """Judges the workloads of an audit, of a cluster or of files: from a finding to what is kept of it."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
 
-from msgspec.structs import replace
-
-from webhook.cli.cluster_reader import ClusterAbout
-from webhook.cli.documents import BadInput, Document
-from webhook.cli.finding import Finding, every_part, is_fact, verdict_of
-from webhook.cli.gathering import Gathered, Gathering
-from webhook.cli.offline_desk import NO_TENANTS, cluster_of, judged_quickly
+from webhook.cli.cluster.gathering import Gathered, Gathering
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
+from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, judged_quickly
 from webhook.cli.progress import Steps
-from webhook.cluster.offline import ReadOnceCluster
+from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_listing import ListedPod, pod_summary
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod
@@ -22,8 +20,8 @@ from webhook.policy.quota.charges import tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, shared_by
 from webhook.policy.quota.flavors import named_flavor
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import Tier, class_in_force
-from webhook.readmodel.audit.audited import Audited, PodsAlike
+from webhook.policy.values.tiers import class_in_force
+from webhook.report.audit.audited import Audited, PodsAlike
 from webhook.sentences.sentence import sentence
 
 
@@ -49,7 +47,8 @@ async def audited_by(finding: Finding, cluster: ReadOnceCluster, policy: TierPol
     if finding.allowed and not finding.tiered:
         return None
     verdict = verdict_of(finding, adoption=policy.adoption)
-    adoption, tiers = policy.adoption, _tiers(every_part(finding))
+    adoption, assignments = policy.adoption, (each.verdict.assignment for each in every_part(finding))
+    tiers = dict.fromkeys(each.tier for each in assignments if each and each.tier)
     return Audited(
         **verdict.as_fields(),
         tenant=cluster.known.tenant(await cluster.known.namespace(verdict.namespace)),
@@ -66,22 +65,12 @@ def with_its_pods(found: Gathered[Audited | None], *, running: bool) -> Audited 
     judged = [each for each in found.judged if each is not None]
     said = next((each for each in judged if each.message), judged[0] if judged else None)
     pods = found.pods_alike
-    if said is None:
-        return _left_alone(found, pods) if pods else None
+    if said is None:  # its pods may hold GPUs though its template asks for none
+        alone = Audited(kind=found.kind.kind, group=found.kind.group, namespace=found.namespace, name=found.name)
+        return replace(alone, pods=pods) if pods else None
     unmade = tuple(replace(each, count=0, gpus=Decimal(0)) for each in said.pods) if running else said.pods
     named = replace(said, kind=found.kind.kind, group=found.kind.group, name=found.name)
     return replace(named, pods=pods or unmade)
-
-
-def _left_alone(found: Gathered[Audited | None], pods: tuple[PodsAlike, ...]) -> Audited:
-    """A workload whose pods hold GPUs though its template asks for none."""
-    kind, group = found.kind.kind, found.kind.group
-    return Audited(kind=kind, group=group, namespace=found.namespace, name=found.name, pods=pods)
-
-
-def _tiers(parts: Iterable[Finding]) -> Iterator[Tier]:
-    assignments = (each.verdict.assignment for each in parts)
-    yield from dict.fromkeys(each.tier for each in assignments if each and each.tier)
 
 
 async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> AsyncIterator[PodsAlike]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from webhook.cli.documents import BadInput
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import fail
 from webhook.config.errors import ConfigError
 

@@ -18,11 +18,11 @@ from certs.files import make_files
 from webhook.admission.review import API_VERSION, Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
-from webhook.cli.desk import Desk
-from webhook.cli.documents import Document, documents
-from webhook.cli.finding import Finding
-from webhook.cli.installed import policy_in
-from webhook.cli.offline_desk import cluster_of
+from webhook.cli.cluster.installed import policy_in
+from webhook.cli.manifests.documents import Document, documents
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.judge import Judge
+from webhook.cli.manifests.offline import cluster_of
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.phrase import AdmissionWarning, Phrase
@@ -54,17 +54,17 @@ async def _demo(
     policy: TierPolicy, tenants: Sequence[Document], workloads: Sequence[Document], console: Console
 ) -> None:
     logs.set_up("warning", "console")
-    async with _webhook([*tenants, *workloads], policy) as desk:
+    async with _webhook([*tenants, *workloads], policy) as judge:
         console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
-        findings = [await desk.finding(document) for document in workloads]
+        findings = [await judge.finding(document) for document in workloads]
     for finding in shown_once(findings):
         as_text(finding, console)
     _sum_up(findings, console)
 
 
 @asynccontextmanager
-async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Desk]:
-    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a desk that asks it over TLS."""
+async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Judge]:
+    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a judge that asks it over TLS."""
     cluster = cluster_of(policy, world)
     metrics, drain = Metrics(), Drain(0)
     ledger = MemoryLedger()
@@ -87,7 +87,7 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Desk(wire.judge, cluster.lookups.workloads.completed, policy, dry_run=False)
+        yield Judge(wire.judge, cluster.lookups.workloads.completed, policy, dry_run=False)
         drain.begin()
 
 
@@ -154,7 +154,6 @@ class _Shown:
     """What was changed so already: the title of the first."""
 
     def shortened(self, finding: Finding) -> Finding:
-        """One finding as it is shown after those before it."""
         changed = [each for each in (finding, *finding.pods) if each.patch and each.verdict.refusal is None]
         likes = {self.first.get(_change(each), "") for each in changed}
         if changed and "" not in likes:
@@ -189,7 +188,6 @@ def _change(part: Finding) -> tuple[str, ...]:
 
 
 def _hooked(part: Finding) -> list[Tree]:
-    """The containers of a pod that get a preStop."""
     had = (part.before.get("spec") or {}).get("containers") or ()
     has = (part.after.get("spec") or {}).get("containers") or ()
     return [each for each in has if each not in had and (each.get("lifecycle") or {}).get("preStop")]

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import asked_cluster
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster.installed import mode_of_file, policy_in_force
+from webhook.cli.cluster.named_object import WHAT, kind_and_name, object_named
+from webhook.cli.cluster.one_object import asked_cluster
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
-from webhook.cli.installed import mode_of_file, policy_in_force
-from webhook.cli.named_object import WHAT, kind_and_name, object_named
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.objects.phrase import Phrase
-from webhook.readmodel.explained import UNMARKED, ClassShown, Explained, why_it_differs
+from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
@@ -24,7 +24,7 @@ PolicyOption = Annotated[Path | None, typer.Option("--policy", help="Policy file
 
 def explain(
     what: What,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -51,7 +51,6 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
 
 
 def explain_answer(found: Explained, now: datetime) -> Answer:
-    """What people read of it."""
     return Answer(found.as_json(), tuple(_tables(found)), tuple(_notes(found, now)), found.unread)
 
 
@@ -74,7 +73,6 @@ def _step(asked: Phrase) -> tuple[str, str]:
 
 
 def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
-    """What it has, then what a new one would get."""
     yield "tier", has.tier or (f"none: {has.name} is no tier's class" if has.name else "none")
     unmarked = f"gpu-tiers leaves it alone: {found.left_alone}" if found.left_alone else UNMARKED
     yield "decided by", found.assigned_by or f"nobody: {unmarked}"
@@ -100,7 +98,6 @@ def _new_one(found: Explained, has: ClassShown) -> str:
 
 
 def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
-    """What new pods of it would get, and what those have that are there."""
     if found.left_alone:
         yield "tier", f"gpu-tiers leaves it alone: {found.left_alone}"
     elif found.decided_by:

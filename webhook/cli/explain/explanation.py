@@ -6,12 +6,21 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of
 from webhook.admission.webhook import mode_in
-from webhook.cli.anew import anew
-from webhook.cli.asked_cluster import AskedCluster, eviction_of, last_refusal, pods_of_workload
-from webhook.cli.documents import Document
-from webhook.cli.explain.pods_shown import NewPod, booked_gang, class_now, class_of_new, hook_shown, pods_now, weight_of
-from webhook.cli.explain.replacement import desk_without, evicted_first
-from webhook.cli.finding import Finding, asks_for_nothing, verdict_of
+from webhook.cli.cluster.gathering import anew
+from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
+from webhook.cli.explain.next_pod import (
+    NewPod,
+    booked_gang,
+    class_now,
+    class_of_new,
+    evicted_first,
+    hook_shown,
+    judge_without,
+    pods_now,
+    weight_of,
+)
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
@@ -20,11 +29,11 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
-from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import MODE_LABEL
-from webhook.readmodel.explained import Explained, GangShown, TenantOfIt, changes
-from webhook.readmodel.object_verdict import VerdictName
-from webhook.readmodel.tenants import tenant_shown
+from webhook.report.explained import Explained, GangShown, TenantOfIt, changes
+from webhook.report.object_verdict import VerdictName
+from webhook.report.tenants import tenant_shown
 from webhook.sentences.sentence import has_shown_id, sentence
 
 
@@ -33,9 +42,9 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     document = Document("the cluster", tree)
     is_pod = document.group_kind == POD
     new = Document("the cluster", anew(tree)) if is_pod else document
-    finding = await asked.desk.finding(new)
+    finding = await asked.judge.finding(new)
     if not (is_pod or finding.parts):
-        finding = replace(finding, pods=await asked.desk.idle_pods(document))
+        finding = replace(finding, pods=await asked.judge.idle_pods(document))
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
     pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
     refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())
@@ -58,7 +67,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
         gang = _gang(asked, document, _main(parts))
         if replaced and gang is None:
-            finding = await (await desk_without(asked, replaced)).finding(new)
+            finding = await (await judge_without(asked, replaced)).finding(new)
         there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 
@@ -69,16 +78,18 @@ OF_A_NEW_ONE = "what a new one would get, and whether it would be let in,"
 async def _judged(
     asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod]
 ) -> Explained:
-    """What a new one would get and be told, with what is there of it."""
-    decided, main = [each for each in parts if each.decision], _main(parts)
+    main = _main(parts)
+    decided = main.decision if main else None
     verdict = verdict_of(finding, adoption=asked.policy.adoption)
-    assignment = verdict.assignment or (main.decision.assignment if main and main.decision else None)
+    assignment = verdict.assignment or (decided.assignment if decided else None)
     refusal = refusal_of(finding, booked=there.gang is not None)
+    let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
+    home = await asked.cluster.known.namespace(document.namespace)
     said = verdict.as_fields() | {
         "judged": True,
         "name": document.name,
         "source": "",
-        "verdict": _let_in(assignment) if verdict.message and not refusal else verdict.verdict,
+        "verdict": let_in if verdict.message and not refusal else verdict.verdict,
         "tiers": (assignment.tier,) if assignment and assignment.tier else (),
         "assignment": assignment,
         "message": refusal,
@@ -88,22 +99,18 @@ async def _judged(
     return replace(
         there,
         **said,
-        mode=await _mode(asked, document.namespace),
-        left_alone="" if finding.tiered or not finding.allowed else asks_for_nothing(finding),
-        templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in decided)),
+        mode=mode_in(asked.policy, home.labels.get(MODE_LABEL, "")).name,
+        left_alone="" if finding.tiered or not finding.allowed else finding.asks_nothing,
+        templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),
-        tenant=await _tenant(asked, document.namespace),
-        changes=tuple(_changes(document, assignment, main)),
+        tenant=_tenant(asked, asked.cluster.known.tenant(home)),
+        changes=tuple(tier_changes(document, assignment, decided)) if assignment and decided else (),
     )
 
 
 def _main(parts: list[NewPod]) -> NewPod | None:
     """The pods that hold most."""
     return max((each for each in parts if each.decision), key=weight_of, default=parts[0] if parts else None)
-
-
-def _let_in(assignment: Assignment | None) -> VerdictName:
-    return VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
 
 
 def _has_all_pods(document: Document, there: Explained, finding: Finding) -> bool:
@@ -123,13 +130,7 @@ async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
         return NewPod(finding, pod, None, None)
 
 
-async def _mode(asked: AskedCluster, namespace: str) -> str:
-    home = await asked.cluster.known.namespace(namespace)
-    return mode_in(asked.policy, home.labels.get(MODE_LABEL, "")).name
-
-
-async def _tenant(asked: AskedCluster, namespace: str) -> TenantOfIt | None:
-    found = asked.cluster.known.tenant(await asked.cluster.known.namespace(namespace))
+def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     if found is None:
         return None
     shown = tenant_shown(asked.quotas[found.name].quota)
@@ -138,7 +139,6 @@ async def _tenant(asked: AskedCluster, namespace: str) -> TenantOfIt | None:
 
 
 def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:
-    """The gang that it is, or that it is of."""
     facts = main.facts if main else None
     if facts is None or facts.tenant is None:
         return None
@@ -158,16 +158,10 @@ def refusal_of(finding: Finding, *, booked: bool) -> str:
     return next(told, "")
 
 
-def _changes(document: Document, assignment: Assignment | None, main: NewPod | None) -> Iterator[str]:
-    if assignment and main and main.decision:
-        yield from tier_changes(document, assignment, main.decision)
-
-
 _BUILT_IN_GROUPS = ("", "apps", "batch")
 
 
 def tier_changes(document: Document, assignment: Assignment, decision: Decision) -> Iterator[str]:
-    """What a person can do, a sentence each."""
     request, higher = decision.tier_request, assignment.demoted_from
     own = {assignment.tier.name if assignment.tier else "", higher}
     others = tuple(each.name for each in acceptable(request) if each.name not in own)
@@ -175,22 +169,17 @@ def tier_changes(document: Document, assignment: Assignment, decision: Decision)
         yield f"room in {higher}: a pod that is created while its tenant has room there gets it."
         if not others:
             return
+    outermost = request.facts.owners[-1] if request.facts.owners else None
+    own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
     yield from changes(
         assignment.asked,
         assignment.step,
         bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
-        owner=_for_kubectl(document, request.facts),
+        owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
         namespace=document.namespace,
         others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
     )
-
-
-def _for_kubectl(document: Document, facts: Facts) -> str:
-    """The outermost workload, as kubectl takes it."""
-    if facts.owners:
-        return kubectl_name(facts.owners[-1].kind, facts.owners[-1].name)
-    return "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
 
 
 def kubectl_name(kind: GroupKind, name: str) -> str:

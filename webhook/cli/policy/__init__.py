@@ -10,20 +10,19 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.finding import is_fact
-from webhook.cli.inputs import FilenameOption, Inputs
-from webhook.cli.installed import fields_named, policy_in_force, policy_named
-from webhook.cli.offline_desk import NO_TENANTS, cluster_of, in_all
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.cluster.installed import fields_named, policy_in_force, policy_named
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.workloads import workloads_of
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.finding import is_fact
+from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
+from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, in_all
+from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.policy.policy_changes import Comparison, ObjectChange, both, changes_summary, tenant_changes
 from webhook.cli.progress import Steps
-from webhook.cli.read_workloads import workloads_of
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
-from webhook.config.model import PolicyFile
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -49,14 +48,12 @@ def diff(
         ),
     ] = None,
     filename: FilenameOption = None,
-    tenants: Annotated[
-        list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
-    ] = None,
+    tenants: TenantsOption = None,
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Compare this one alone; of manifests, that of those that name none."),
     ] = None,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -113,13 +110,14 @@ def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]
 
 
 async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found = []
+    found: list[ObjectChange] = []
     with Steps() as steps:
         steps.begin("judging", len(asked))
         for each in asked:
-            found.append((await comparison.judged(each)).change)
+            _, change = await comparison.judged(each)
+            found += [change] if change else []
             steps.done()
-    return [each for each in found if each is not None]
+    return found
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
@@ -134,7 +132,8 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
             )
             await there.gather(comparison.gathering, namespace)
             notes = [*_notes(before, after), *there.notes]
-            of_tenants = () if namespace else [*tenant_changes(there.listed.tenants, before, after)]
+            tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
+            of_tenants = [*tenant_changes(tenants, before, after)]
             changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
             return Compared(changes, objects, notes, reader.missing())
 
@@ -146,14 +145,13 @@ def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
 
 def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
     """The changes, field by field; the object is named with its first."""
-    rows = [row for each in changes for row in _rows(each)]
+    rows = [
+        ("" if number else _title(each), change.field, f"{change.old} → {change.new}")
+        for each in changes
+        for number, change in enumerate(each.fields)
+    ]
     value = {"objects": objects, "changed": len(changes), "changes": [_record(each) for each in changes]}
     return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes, missing)
-
-
-def _rows(change: ObjectChange) -> Iterator[tuple[str, str, str]]:
-    for number, each in enumerate(change.fields):
-        yield ("" if number else _title(change)), each.field, f"{each.old} → {each.new}"
 
 
 def _title(change: ObjectChange) -> str:
@@ -182,12 +180,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Poli
         found = fields_named(file)
     except ConfigError as error:
         fail(str(error))
-    typer.echo(f"{file}: {_summary(found)}")
-
-
-def _summary(file: PolicyFile) -> str:
-    """Such as: `good: preset four-tier, mode Enforce, tiers gpu-training 1000, gpu-serving 800, default …`."""
-    ranked = sorted(file.tiers, key=lambda tier: -tier.value)
-    tiers = ", ".join(f"{tier.name} {tier.value}" for tier in ranked)
-    preset = DEFAULT_PRESET if file.preset is None else file.preset
-    return f"good. Preset {preset or 'none'}, mode {file.mode}, tiers {tiers}, default {file.default_tier}"
+    preset = DEFAULT_PRESET if found.preset is None else found.preset
+    tiers = ", ".join(f"{tier.name} {tier.value}" for tier in sorted(found.tiers, key=lambda tier: -tier.value))
+    told = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
+    typer.echo(f"{file}: good. {told}")

@@ -7,18 +7,17 @@ from enum import Enum
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cli.cluster_reader import ClusterAbout
-from webhook.cli.documents import Document
-from webhook.cli.finding import verdict_of
-from webhook.cli.gathering import Gathering
-from webhook.cli.offline_desk import judged_quickly
-from webhook.cluster.offline import ReadOnceCluster
+from webhook.cli.cluster.gathering import Gathering
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.offline import judged_quickly
+from webhook.cluster.offline import ClusterAbout
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
-from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
+from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 
 
 class Effect(Enum):
@@ -54,10 +53,6 @@ class ObjectChange(msgspec.Struct, frozen=True):
     name: str
     effect: Effect
     fields: tuple[FieldChange, ...]
-
-
-async def _verdict_under(document: Document, cluster: ReadOnceCluster, policy: TierPolicy) -> ObjectVerdict:
-    return verdict_of(await judged_quickly(document, cluster, policy), adoption=policy.adoption)
 
 
 def change_of(old: ObjectVerdict, new: ObjectVerdict, policy: TierPolicy) -> ObjectChange | None:
@@ -137,40 +132,36 @@ def _direction(old: Tier, new: Tier, policy: TierPolicy) -> Effect:
     return Effect.UP if new.value > value else Effect.DOWN
 
 
-class _Judged(msgspec.Struct, frozen=True):
-    """Whether either policy says anything of an object, and what changes."""
-
-    concerned: bool
-    change: ObjectChange | None
-
-
 class Comparison:
     """What becomes of objects under the old policy and the new one, by themselves or as workloads that are gathered."""
 
     def __init__(self, judged_by: Callable[[TierPolicy], ClusterAbout], old: TierPolicy, new: TierPolicy) -> None:
         self._ways = [(judged_by(policy), policy) for policy in (old, new)]
-        self.gathering: Gathering[_Judged] = Gathering(both(old, new).kinds, self.judged)
+        self.gathering: Gathering[tuple[bool, ObjectChange | None]] = Gathering(both(old, new).kinds, self.judged)
 
     @property
     def objects(self) -> int:
         """The workloads that either policy says anything of."""
-        return sum(any(part.concerned for part in each.judged) for each in self.gathering.found.values())
+        return sum(any(concerned for concerned, _ in each.judged) for each in self.gathering.found.values())
 
     @property
     def changes(self) -> list[ObjectChange]:
         """One of each workload at the most, by namespace, kind and name."""
         found = []
         for each in self.gathering.found.values():
-            change = next((part.change for part in each.judged if part.change), None)
+            change = next((change for _, change in each.judged if change), None)
             if change:
                 found.append(replace(change, kind=each.kind.kind, name=each.name))
         return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
 
-    async def judged(self, document: Document) -> _Judged:
-        """One object."""
-        old, new = [await _verdict_under(document, facts(document), policy) for facts, policy in self._ways]
+    async def judged(self, document: Document) -> tuple[bool, ObjectChange | None]:
+        """Whether either policy says anything of an object, and what changes."""
+        old, new = [
+            verdict_of(await judged_quickly(document, facts(document), policy), adoption=policy.adoption)
+            for facts, policy in self._ways
+        ]
         concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
-        return _Judged(concerned, change_of(old, new, self._ways[1][1]))
+        return concerned, change_of(old, new, self._ways[1][1])
 
 
 def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:

@@ -2,30 +2,48 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import typer
 
-from webhook.cli.documents import BadInput
-from webhook.cli.junit import as_junit
-from webhook.cli.output import AnswerForm, fail, write
+from webhook.cli.junit import JUnitCase, JUnitSuite, as_junit
+from webhook.cli.manifests.documents import BadInput
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.offline import judged_alone
+from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
-from webhook.cli.policy_tests.reading import suites
-from webhook.cli.policy_tests.results import Result, as_junit_suites, report, result_of
+from webhook.cli.policy_tests.reading import all_of, suites
+from webhook.cli.policy_tests.suite import ExpectSection
+from webhook.objects.phrase import AdmissionWarning
+from webhook.report.lint.snapshot import number_of
+from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
+from webhook.sentences.sentence import has_shown_id, sentence
 
 FAILED = 1
 
 
-class ResultsForm(StrEnum):
-    """Forms of the results: those of other commands, and JUnit's XML for CI."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that is not as expected."""
 
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-    JUNIT = "junit"
+    field: str
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a case: it has passed if nothing differs."""
+
+    case: SuiteCase
+    verdict: ObjectVerdict
+    differences: tuple[Difference, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.differences
 
 
 def run_tests(
@@ -35,8 +53,8 @@ def run_tests(
     ] = None,
     *,
     output: Annotated[
-        ResultsForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or junit.")
-    ] = ResultsForm.TABLE,
+        Literal[Form, "junit"], typer.Option("--output", "-o", help="table, json, yaml, markdown or junit.")
+    ] = "table",
     fail_only: Annotated[bool, typer.Option("--fail-only", help="Show only the cases that fail.")] = False,
 ) -> None:
     """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
@@ -46,28 +64,122 @@ def run_tests(
     Exits with 1 if a case fails, and with 2 on bad input; no case is run then.
     """
     try:
-        results = asyncio.run(_results(_cases(files or ["."])))
+        cases = [case for some in all_of(suites(files or ["."]), cases_of) for case in some]
+        results = asyncio.run(_results(cases))
     except BadInput as error:
         fail(str(error))
-    if output is ResultsForm.JUNIT:
+    if output == "junit":
         sys.stdout.write(as_junit(as_junit_suites(results), "gpu-tiers test"))
     else:
-        write(report(results, fail_only=fail_only), AnswerForm(output.value))
+        write(report(results, fail_only=fail_only), output)
     raise typer.Exit(0 if all(each.passed for each in results) else FAILED)
-
-
-def _cases(where: Sequence[str]) -> list[SuiteCase]:
-    """All cases of all suites. Raises BadInput with every mistake."""
-    found, problems = [], []
-    for suite in suites(where):
-        try:
-            found += cases_of(suite)
-        except BadInput as bad:
-            problems.append(str(bad))
-    if problems:
-        raise BadInput("\n".join(problems))
-    return found
 
 
 async def _results(cases: Sequence[SuiteCase]) -> list[Result]:
     return [await result_of(case) for case in cases]
+
+
+async def result_of(case: SuiteCase) -> Result:
+    verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
+    return Result(case, verdict, tuple(_differences(case.fields.expect, verdict)))
+
+
+def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Difference]:
+    if expect.expected_verdict is not verdict.verdict:
+        why = f": {verdict.message}" if verdict.verdict is VerdictName.DENIED else ""
+        yield Difference("verdict", expect.expected_verdict, f"{verdict.verdict}{why}")
+    said = {
+        "tier": verdict.tier or NONE,
+        "step": verdict.step,
+        "type": verdict.workload_type,
+        "hook": verdict.hook_kinds,
+    }
+    for field, found in said.items():
+        wanted = getattr(expect, field)
+        if wanted is not None and wanted != found:
+            yield Difference(field, wanted, found)
+    if expect.message is not None and verdict.message and expect.message not in verdict.message:
+        yield Difference("message", expect.message, verdict.message)
+    # each warning is one of those expected, by its id or a part of its text, and none is missing
+    wanted, told = expect.warnings or (), verdict.told
+    as_expected = all(any(_is(each, warning) for warning in told) for each in wanted) and all(
+        any(_is(each, warning) for each in wanted) for warning in told
+    )
+    if expect.warnings is not None and not as_expected:
+        yield Difference("warnings", _listed(expect.warnings), _listed(verdict.warnings))
+
+
+def _is(wanted: str, warning: AdmissionWarning) -> bool:
+    return (has_shown_id(warning) and warning.id == wanted) or wanted in sentence(warning)
+
+
+def _listed(warnings: Sequence[str]) -> str:
+    return "; ".join(warnings) or NONE
+
+
+def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
+    """The cases in a table, then each failure with what was expected beside what was said, and a summary."""
+    shown = [each for each in results if not (fail_only and each.passed)]
+    failures = [_failure(each) for each in shown if not each.passed]
+    rows = [
+        (str(each.case.suite.file), each.case.fields.name, _object(each), "pass" if each.passed else "FAIL")
+        for each in shown
+    ]
+    cases = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
+    failed = sum(not each.passed for each in results)
+    value = {"passed": len(results) - failed, "failed": failed, "cases": [_record(each) for each in shown]}
+    return Answer(value, (*cases, *failures), (results_summary(results),))
+
+
+def results_summary(results: Sequence[Result]) -> str:
+    """Such as: `12 cases in 2 suites: 11 passed, 1 failed`."""
+    failed = sum(not each.passed for each in results)
+    suites = len({each.case.suite.file for each in results})
+    cases = number_of(len(results), "case")
+    return f"{cases} in {number_of(suites, 'suite')}: {len(results) - failed} passed, {failed} failed"
+
+
+def as_junit_suites(results: Sequence[Result]) -> Iterator[JUnitSuite]:
+    for file in dict.fromkeys(each.case.suite.file for each in results):
+        own = [each for each in results if each.case.suite.file == file]
+        yield JUnitSuite(str(file), tuple(_junit_case(each) for each in own))
+
+
+def _junit_case(result: Result) -> JUnitCase:
+    told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
+    why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
+    text = "\n".join((*told, *why))
+    case = result.case
+    failed: dict[str, Any] = {} if result.passed else {"tag": "failure", "text": text, "kind": "failure"}
+    return JUnitCase(case.fields.name, str(case.suite.file), _line(result), **failed)
+
+
+def _object(result: Result) -> str:
+    document = result.case.document
+    return f"{document.kind} {document.namespace}/{document.name}"
+
+
+def _failure(result: Result) -> Table:
+    rows = [(each.field, each.expected, each.actual) for each in result.differences]
+    if result.verdict.decided_by:
+        rows.append(("why", "", result.verdict.decided_by))
+    return Table(("Field", "Expected", "Actual"), rows, f"{result.case.where}: {result.case.fields.name}")
+
+
+def _record(result: Result) -> dict[str, Any]:
+    case = result.case
+    return {
+        "suite": str(case.suite.file),
+        "line": _line(result),
+        "name": case.fields.name,
+        "object": _object(result),
+        "passed": result.passed,
+        "differences": [
+            {"field": each.field, "expected": each.expected, "actual": each.actual} for each in result.differences
+        ],
+        "actual": result.verdict.as_json(),
+    }
+
+
+def _line(result: Result) -> int:
+    return int(result.case.where.rpartition(":")[2])

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.finding import is_fact
-from webhook.cli.offline_desk import cluster_of
-from webhook.cli.policy_tests.reading import Place, Suite
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.finding import is_fact
+from webhook.cli.manifests.offline import cluster_of
+from webhook.cli.policy_tests.reading import Place, Suite, all_of
 from webhook.cli.policy_tests.suite import CaseSection, UsedSection
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
@@ -38,15 +38,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
     """All cases of a suite. Raises BadInput with every mistake."""
     policy = _policy_of(suite)
     world = _world_of(suite, policy)
-    found, problems = [], []
-    for number, case in enumerate(suite.fields.cases):
-        try:
-            found.append(_ready(suite, number, case, policy, world))
-        except BadInput as bad:
-            problems.append(str(bad))
-    if problems:
-        raise BadInput("\n".join(problems))
-    return found
+    return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
 
 
 def _policy_of(suite: Suite) -> TierPolicy:
@@ -56,8 +48,12 @@ def _policy_of(suite: Suite) -> TierPolicy:
             return load(suite.file.parent / suite.fields.policy)
         return preset_policy(suite.fields.preset)
     except ConfigError as error:
-        where = suite.at(field)
-        raise BadInput("\n".join(f"{where}: {field}: {line}" for line in str(error).splitlines())) from None
+        raise _at(f"{suite.at(field)}: {field}", error) from None
+
+
+def _at(where: str, problem: Exception) -> BadInput:
+    """The problem, each of its lines with the place."""
+    return BadInput("\n".join(f"{where}: {line}" for line in str(problem).splitlines()))
 
 
 def _world_of(suite: Suite, policy: TierPolicy) -> tuple[Document, ...]:
@@ -68,14 +64,12 @@ def _world_of(suite: Suite, policy: TierPolicy) -> tuple[Document, ...]:
             found += read_documents(suite.file.parent / name)
             cluster_of(policy, found)
         except BadInput as bad:
-            where = suite.at("tenants", number)
-            raise BadInput("\n".join(f"{where}: tenants[{number}]: {line}" for line in str(bad).splitlines())) from None
+            raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
     return tuple(found)
 
 
 @lru_cache(maxsize=256)
 def read_documents(path: Path) -> tuple[Document, ...]:
-    """The objects of a file or folder, which several cases share."""
     return tuple(documents(str(path)))
 
 
@@ -85,8 +79,7 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
         beside, document = _applied(suite, case, where, policy)
         cluster = cluster_of(policy, (*world, *beside, document))
     except BadInput as bad:
-        at = f"{suite.at('cases', number, 'workload')}: cases[{number}].workload"
-        raise BadInput("\n".join(f"{at}: {line}" for line in str(bad).splitlines())) from None
+        raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
     problems = [
         f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
         for place, problem in missing_references(case, document, cluster, policy)

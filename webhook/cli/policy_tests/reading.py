@@ -1,19 +1,22 @@
 """Finds suites by their file name, and reads them with the lines of their fields. What they name has to be there."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.cli.documents import BadInput
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
 from webhook.config.errors import field_path, sentence, unreadable
 from webhook.config.yaml_text import NotYaml, trees
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 Place = tuple[int | str, ...]
 """The way to a field from the top of a suite."""
@@ -39,11 +42,15 @@ class Suite(msgspec.Struct, frozen=True):
 
 def suites(names: Iterable[str]) -> list[Suite]:
     """The suites of these files and folders. Raises BadInput with every mistake of every file."""
-    files = list(dict.fromkeys(file for name in names for file in _files(name)))
-    found, problems = [], []
-    for file in files:
+    return all_of(dict.fromkeys(file for name in names for file in _files(name)), _read)
+
+
+def all_of(items: Iterable[T], read: Callable[[T], U]) -> list[U]:
+    """What is read of each. Raises BadInput with the mistakes of all."""
+    found, problems = list[U](), []
+    for each in items:
         try:
-            found.append(_read(file))
+            found.append(read(each))
         except BadInput as bad:
             problems.append(str(bad))
     if problems:

@@ -11,7 +11,7 @@ from webhook.config.sections import Section
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.values.tier_policy import HookKind
-from webhook.readmodel.object_verdict import VerdictName
+from webhook.report.object_verdict import VerdictName
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Step = Literal["group", "label", "rule", "class", "workload-type", "namespace-default", "policy-default"]

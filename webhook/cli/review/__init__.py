@@ -1,36 +1,70 @@
-"""`gpu-tiers review`: what the webhook would say of manifests, offline."""
+"""`gpu-tiers review`: what the webhook would say of manifests, offline, for people, for programs and for CI."""
 
 import asyncio
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
-from msgspec.structs import replace
+import yaml
 from rich.console import Console
 
-from webhook.cli.desk import Desk
-from webhook.cli.documents import BadInput, Document, called, documents
-from webhook.cli.finding import Finding
-from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.installed import policy_in
-from webhook.cli.left_out import LeftOut
-from webhook.cli.offline_desk import cluster_of, desk_at, titled
-from webhook.cli.output import fail
+from webhook.cli.cluster.installed import policy_in
+from webhook.cli.junit import JUnitCase, JUnitSuite, Tag, as_junit
+from webhook.cli.manifests.documents import BadInput, Document, called, documents
+from webhook.cli.manifests.finding import Finding, verdict_of
+from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.judge import Judge
+from webhook.cli.manifests.left_out import LeftOut
+from webhook.cli.manifests.offline import cluster_of, judge_at, titled
+from webhook.cli.output import BAD_INPUT, fail, versioned
 from webhook.cli.progress import Steps
-from webhook.cli.review.report import Form, Only, Report, write_report
+from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
+from webhook.config.yaml_text import Dumper
 from webhook.objects.group_kind import NAMESPACE
 from webhook.objects.pods import Named
 from webhook.objects.view import view
+from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.namespace_labels import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence
 
-REFUSED, BAD_INPUT = 1, 2
+REFUSED = 1
+
+ReviewForm = Literal["text", "json", "yaml", "junit", "sarif"]
+
+
+class Only(StrEnum):
+    """Which findings are written."""
+
+    REFUSED = "refused"
+    WARNED = "warned"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, what was left out, and which findings are to be `shown`; `tenants`: whether any were given."""
+
+    findings: Sequence[Finding]
+    left_out: Sequence[LeftOut] = ()
+    only: Sequence[Only] = ()
+    tenants: bool = False
+
+    @property
+    def shown(self) -> list[Finding]:
+        return [each for each in self.findings if not self.only or self._wanted(each)]
+
+    def _wanted(self, finding: Finding) -> bool:
+        refused, warned = not finding.allowed, bool(finding.warnings)
+        return (refused and Only.REFUSED in self.only) or (warned and Only.WARNED in self.only)
 
 
 def review(
@@ -54,8 +88,8 @@ def review(
         list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of; may be repeated.")
     ] = None,
     output: Annotated[
-        Form, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
-    ] = Form.TEXT,
+        ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
+    ] = "text",
 ) -> None:
     """Show what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
 
@@ -77,13 +111,9 @@ def review(
     except (BadInput, ConfigError) as error:
         fail(str(error))
     write_report(replace(report, only=only or ()), output)
-    raise typer.Exit(_code(report))
-
-
-def _code(report: Report) -> int:
     if any(each.broken for each in report.left_out):
-        return BAD_INPUT
-    return 0 if all(finding.allowed for finding in report.findings) else REFUSED
+        raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(0 if all(finding.allowed for finding in report.findings) else REFUSED)
 
 
 def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Report:
@@ -94,22 +124,18 @@ def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Rep
     cluster = cluster_of(in_force, [*world, *asked])
     notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
     notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked, world)]
-    findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
+    findings = asyncio.run(_findings(judge_at(cluster, in_force), asked))
     for note in notes:
-        _say(note, "yellow")
+        Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
     return Report(findings, inputs.left_out, tenants=bool(cluster.known.tenants()))
 
 
-def _say(sentence: str, style: str) -> None:
-    Console(stderr=True).print(sentence, style=style, highlight=False, soft_wrap=True, markup=False)
-
-
-async def _findings(desk: Desk, asked: Sequence[Document]) -> list[Finding]:
+async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
     found: list[Finding] = []
     with Steps() as steps:
         steps.begin("judging", len(asked))
         for document in asked:
-            found.append(await desk.finding(document))
+            found.append(await judge.finding(document))
             steps.done()
     return found
 
@@ -146,3 +172,86 @@ def _without_tenant(
         if cluster.known.tenant_name(name) is None:
             advice = ". If one should, give the Namespace, with its labels, to --tenants" if name not in given else ""
             yield f"no tenant selects namespace {name}, so {so}{advice}"
+
+
+def write_report(report: Report, form: ReviewForm) -> None:
+    """Write it to stdout; what a form has no place for goes to stderr."""
+    if form == "text":
+        console = Console()
+        for finding in report.shown:
+            as_text(finding, console)
+        end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
+        sys.stdout.writelines(f"{line}\n" for line in end)
+        return
+    sys.stdout.writelines(_written(report, form))
+    if form in ("json", "yaml"):
+        sys.stderr.writelines(f"{each.what}: {each}\n" for each in report.left_out)
+
+
+def _written(report: Report, form: ReviewForm) -> Iterator[str]:
+    match form:
+        case "json":
+            yield from (f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)
+        case "yaml":
+            for each in report.shown:
+                built = msgspec.to_builtins(_whole(each))
+                yield "---\n" + yaml.dump(built, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
+        case "junit":
+            yield as_junit([review_suite(report.shown, report.left_out)], SUITE)
+        case _:
+            from webhook.cli.review.sarif import as_sarif  # noqa: PLC0415 - its importlib.metadata takes long
+
+            yield as_sarif(report.shown, report.left_out)
+
+
+def _whole(finding: Finding) -> dict[str, Any]:
+    """The verdict on an object with its place, and what a review alone has: patches, and what comes of the object."""
+    document = finding.document
+    return versioned({"file": document.file, "line": document.line or None, **_record(finding)})
+
+
+def _record(finding: Finding) -> dict[str, Any]:
+    extras = {
+        "notes": finding.notes,
+        "placement": finding.verdict.placement,
+        "placeholders": finding.document.placeholders,
+        "uncounted": finding.uncounted,
+        "pods": [_part(each) for each in finding.pods],
+        "inside": [_part(each) for each in finding.inside],
+    }
+    given = {name: value for name, value in extras.items() if value}
+    return {**verdict_of(finding).as_json(), "patch": finding.patch, **given}
+
+
+def _part(part: Finding) -> dict[str, Any]:
+    return {"path": part.path, "count": part.count, **_record(part)}
+
+
+SUITE = "gpu-tiers review"
+
+
+def review_suite(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> JUnitSuite:
+    """A refusal is a failure, what is left alone skipped."""
+    return JUnitSuite(SUITE, tuple(map(_junit_case, findings)), [f"{each.what}: {each}" for each in left_out])
+
+
+def _junit_case(finding: Finding) -> JUnitCase:
+    document = finding.document
+    tag, kind, text = _junit_outcome(finding)
+    said = [*_junit_facts(finding), *(f"warning: {each}" for each in finding.warnings)]
+    return JUnitCase(finding.title, document.file, document.line, tag, text, kind, said)
+
+
+def _junit_outcome(finding: Finding) -> tuple[Tag | None, str, str]:
+    """Element, type and text; none where the object gets its tier."""
+    if finding.message:
+        return "failure", finding.refusal_kind, finding.message
+    return (None, "", "") if finding.tiered else ("skipped", "", f"left alone: {left_alone(finding)}")
+
+
+def _junit_facts(finding: Finding) -> Iterator[str]:
+    assignment = finding.verdict.assignment
+    if assignment is not None and assignment.tier is not None:
+        yield f"tier: {assignment.tier.name} ({assigned_by(assignment)})"
+    if finding.evidence:
+        yield f"type: {finding.evidence}"

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.cli.documents import STDIN
-from webhook.cli.finding import Finding
-from webhook.cli.left_out import LeftOut
+from webhook.cli.manifests.documents import STDIN
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.left_out import LeftOut
 from webhook.objects.view import Tree
 from webhook.sentences.sentence import has_shown_id, warning_words
 from webhook.sentences.warnings import BY_ID

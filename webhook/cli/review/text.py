@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.admission.review import flat
-from webhook.cli.finding import Finding, asks_for_nothing, is_fact
-from webhook.cli.left_out import LeftOut
+from webhook.cli.manifests.finding import Finding, is_fact
+from webhook.cli.manifests.left_out import LeftOut
 from webhook.config.yaml_text import Dumper
 from webhook.objects.view import Tree
 from webhook.policy.values.tier_policy import Grade
@@ -66,7 +66,6 @@ def _by_shape(finding: Finding) -> Iterator[Text]:
 
 
 def left_alone(finding: Finding) -> str:
-    """Why nothing was decided about it."""
     document = finding.document
     if is_fact(document):
         return FACT if document.metadata.get("name") else NAMELESS
@@ -74,10 +73,10 @@ def left_alone(finding: Finding) -> str:
     if not finding.known:
         return f"{_unknown(finding)}{evidence}"
     if finding.elsewhere:
-        return f"{asks_for_nothing(finding)}{evidence}"
+        return finding.asks_nothing + evidence
     if evidence:
         return f"{UNREAD if finding.warnings else UNSEEN}{evidence}"
-    return asks_for_nothing(finding)
+    return finding.asks_nothing
 
 
 def _unknown(finding: Finding) -> str:
@@ -90,7 +89,6 @@ def _unknown(finding: Finding) -> str:
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
-    """Names with their style, and what there is to say."""
     assignment = finding.verdict.assignment
     yield "tier", "", assignment.tier.name if assignment and assignment.tier else "-"
     if assignment is not None:
@@ -167,7 +165,6 @@ class _Dumper(Dumper):
     """YAML in the order of the object, with scripts as blocks and without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
-        """Never an alias."""
         return True
 
 
@@ -224,7 +221,6 @@ def _grades(findings: Sequence[Finding]) -> str:
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:
-    """The warnings of these ids, each with its object."""
     found = [(each, warning) for each in findings for warning in each.told if warning.id in ids]
     if found:
         yield f"{len({id(each) for each, _ in found})} {what}:"

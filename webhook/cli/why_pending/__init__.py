@@ -5,23 +5,23 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import AskedCluster, asked_cluster, eviction_of
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
-from webhook.cli.documents import BadInput, Document
+from webhook.cli.cluster.installed import policy_in_force
+from webhook.cli.cluster.named_object import kind_and_name, object_named
+from webhook.cli.cluster.one_object import AskedCluster, asked_cluster, eviction_of
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain import PolicyOption, What
-from webhook.cli.installed import policy_in_force
-from webhook.cli.named_object import kind_and_name, object_named
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named
 from webhook.objects.view import view
-from webhook.readmodel.waiting import WhyPending
+from webhook.report.waiting import WhyPending
 
 
 def why_pending(
     what: What,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -69,7 +69,6 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
 
 
 def why_pending_answer(found: WhyPending) -> Answer:
-    """What people read of it."""
     retry = (f"To have it tried at once: {found.retry}",) if found.retry else ()
     return Answer(found, tuple(_tables(found)), retry, found.unread)
 

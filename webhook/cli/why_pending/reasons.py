@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import (
+from webhook.cli.cluster.one_object import (
     AskedCluster,
     events_about,
     last_eviction,
     last_refusal,
     pods_of_workload,
 )
-from webhook.cli.documents import Document
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
-from webhook.cli.explain.replacement import running_pods
+from webhook.cli.explain.next_pod import running_pods
+from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError, Forbidden, NotFound
@@ -27,7 +27,7 @@ from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended
-from webhook.readmodel.waiting import (
+from webhook.report.waiting import (
     PENDING,
     RefusedPods,
     WhyPending,
@@ -98,7 +98,6 @@ async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending 
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
-    """What is said of a gang that is scheduled together."""
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:
@@ -160,17 +159,15 @@ NO_ANSWER = (
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     """Wait until what was applied a moment ago has a pod, or was refused one. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
+    created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
-        if has_ended(document.tree) or is_suspended(document.tree) or _age(document.tree) > YOUNG:
+        age = (datetime.now(UTC) - created).total_seconds()
+        if has_ended(document.tree) or is_suspended(document.tree) or age > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
             return
         await asyncio.sleep(PAUSE)
-
-
-def _age(tree: Tree) -> float:
-    return (datetime.now(UTC) - datetime.fromisoformat(tree["metadata"]["creationTimestamp"])).total_seconds()
 
 
 async def workload_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
@@ -198,7 +195,6 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
 
 
 def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
-    """What of its pods is there, and what is refused."""
     if not waiting:
         return "Its pods are refused"
     row, there = asked.policy.kinds.by_kind.get(document.group_kind), len([*running_pods(pods)])
@@ -214,7 +210,7 @@ def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list
 async def _with_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime, lacks: str
 ) -> WhyPending:
-    still = refusal_of(await asked.desk.finding(document), booked=False)
+    still = refusal_of(await asked.judge.finding(document), booked=False)
     told = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
     if refused.unreached:
         told.append(NO_ANSWER)
@@ -251,12 +247,12 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
         yield "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
         for each in await kueue_about(asked, document):
             yield each
-    elif row and not _asks_for_pods(document.tree, row):
+    elif row and (counts := _counts(document.tree, row)) and not any(counts):
         yield "It asks for no pod: its count is 0."
     elif schedule := at(document.tree, "spec.schedule"):
         last = at(document.tree, "status.lastScheduleTime")
         yield f"It makes pods by its schedule, {schedule}: {f'last at {last}' if last else 'none was due yet'}."
-    elif asked.reader.sure and (refusal := refusal_of(await asked.desk.finding(document), booked=False)):
+    elif asked.reader.sure and (refusal := refusal_of(await asked.judge.finding(document), booked=False)):
         yield f"It has no pod, and no event tells of a refusal. One would be refused now: {refusal}"
     elif known and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
@@ -269,11 +265,6 @@ def _end_of(tree: Tree) -> str:
     told = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
     failed = next((each for each in told if each.get("type") == "Failed" and each.get("status") == "True"), None)
     return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
-
-
-def _asks_for_pods(tree: Tree, row: KindRow) -> bool:
-    counts = _counts(tree, row)
-    return any(counts) or not counts
 
 
 def _counts(tree: Tree, row: KindRow) -> list[int]:

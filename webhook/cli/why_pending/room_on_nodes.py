@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from webhook.cli.asked_cluster import AskedCluster
-from webhook.cli.listed import listed_namespaces
+from webhook.cli.cluster.one_object import AskedCluster
 from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.listed import listed_namespaces
 from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
 from webhook.policy.checkpoint.at_risk import work_since
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tiers import NONPREEMPTING
-from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
+from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
 
 
 async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> Room | None:
@@ -79,15 +79,11 @@ def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str
         pod.priority,
         tier.name if tier else pod.class_name,
         tenant_of(pod.namespace),
-        _ends_in(pod.ends, now),
+        # the API server writes as a pod's deletionTimestamp when its grace period ends
+        max((datetime.fromisoformat(pod.ends) - now).total_seconds(), 0.0) if pod.ends else None,
         work_since(pod.gpus, now.timestamp(), None, pod.work_to_lose),
         pod.created,
     )
-
-
-def _ends_in(deletion: str, now: datetime) -> float | None:
-    """The API server writes as a pod's deletionTimestamp when its grace period ends."""
-    return max((datetime.fromisoformat(deletion) - now).total_seconds(), 0.0) if deletion else None
 
 
 async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:

@@ -1,0 +1,81 @@
+"""What tenants may hold, and what there is."""
+
+from decimal import Decimal
+from typing import Any
+
+from tests.builders import a_policy, a_tenant
+from tests.unit.report.lint.asking import a_cluster, a_gpu_node, found, in_force
+from webhook.objects.refusal import Reason, Refusal
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.values.facts import Namespace
+from webhook.report.lint.snapshot import GangSeen
+
+FLAVORS = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}]
+
+
+def test_a_row_of_more_gpus_than_there_are() -> None:
+    policy = a_policy(resourceFlavors=FLAVORS)
+    tenants = in_force(a_tenant().allowing(16).allowing(12, flavor="h100").view())
+    nodes = (a_gpu_node(flavor="h100"), a_gpu_node("n2"))
+    assert found("row-beyond-gpus", a_cluster(policy, tenants=tenants, nodes=nodes)) == [
+        "TenantQuota/alpha: h100: 12 GPUs; the cluster has 8 of h100"
+    ]
+
+
+def test_quotas_that_do_not_fit_together() -> None:
+    beta = a_tenant("beta", namespace="team-beta").allowing(3, tier="gpu-training").allowing(3, tier="gpu-batch")
+    tenants = in_force(a_tenant().allowing(8).view(), beta.view())
+    assert found("quotas-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(),))) == [
+        "all tenants: may hold 14 GPUs together (alpha 8, beta 6); the cluster has 8"
+    ]
+    assert found("quotas-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(), a_gpu_node("n2")))) == []
+
+
+def test_what_another_authority_counts_is_not_ours_to_judge() -> None:
+    tenants = in_force(a_tenant(quotaAuthority="Kueue").allowing(100).view())
+    assert found("row-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(),))) == []
+
+
+def test_a_demotion_that_leads_nowhere() -> None:
+    """A row without a tier counts the lower tiers too."""
+    alpha = a_tenant(onExceed="Demote").allowing(8)
+    assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.view()))) == [
+        "TenantQuota/alpha: spec.onExceed: Demote, and no row has an allowed tier below its own"
+    ]
+    assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.allowing(4, tier="gpu-batch").view()))) == []
+
+
+def a_gang(gpus: int, tenant: Any) -> GangSeen:
+    return GangSeen("u", "JobSet", "team-alpha", "pretrain", (Charge(Decimal(gpus), "gpu-training"),), tenant)
+
+
+def test_a_gang_that_its_quota_can_never_hold() -> None:
+    tenant = a_tenant().allowing(6, tier="gpu-training").allowing(16).view()
+    assert found("quota-below-gang", a_cluster(gangs=(a_gang(8, tenant),))) == [
+        "JobSet/pretrain in team-alpha: needs 8 GPUs of gpu-training; tenant alpha has 6"
+    ]
+    assert found("quota-below-gang", a_cluster(gangs=(a_gang(6, tenant), a_gang(99, None)))) == []
+
+
+def test_a_tenant_that_is_broken_or_names_no_tier_or_lies_in_another() -> None:
+    older, younger = a_tenant(maxTier="gold").view(), a_tenant("beta").having("metadata.creationTimestamp", None).view()
+    tenants = (
+        *in_force(older, younger),
+        TenantQuota("gamma", 1, None, Refusal(Reason.INVALID, "no-list", "spec.quotas[0].gpus")),
+    )
+    spaces = (Namespace("team-alpha", {"kubernetes.io/metadata.name": "team-alpha"}),)
+    lines = found("tenant-not-in-force", a_cluster(tenants=tenants, namespaces=spaces))
+    assert lines[-1] == "TenantQuota/gamma: spec.quotas[0].gpus: is no list; write a list"
+    assert any('TenantQuota/alpha: spec.maxTier: "gold" is no tier' in line for line in lines)
+    assert "TenantQuota/alpha: selects team-alpha, where the older TenantQuota beta applies" in lines
+    assert found("tenant-not-in-force", a_cluster(tenants=in_force(a_tenant().view()), namespaces=spaces)) == []
+
+
+def test_gangs_that_hold_a_part_as_the_tenant_says() -> None:
+    told = {"type": "GangsWhole", "status": "False", "message": "Job/x in team-alpha holds 2 of 4 GPUs"}
+    assert found("gangs-stranded", a_cluster(tenants=in_force(a_tenant().view(), conditions=[told]))) == [
+        "TenantQuota/alpha: Job/x in team-alpha holds 2 of 4 GPUs"
+    ]
+    whole = {**told, "status": "True"}
+    assert found("gangs-stranded", a_cluster(tenants=in_force(a_tenant().view(), conditions=[whole]))) == []

@@ -1,0 +1,161 @@
+"""How the API server is told to ask gpu-tiers, and whom else it asks."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.builders import a_policy, a_tenant
+from tests.unit.report.lint.asking import NOW, a_cluster, a_listed_pod, found, in_force
+from webhook.cluster.webhook_configurations import KINDS, WebhookConfiguration
+from webhook.objects.view import view
+from webhook.policy.values.facts import Namespace
+from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot
+
+PODS = [{"apiGroups": [""], "apiVersions": ["*"], "resources": ["pods"], "operations": ["CREATE"]}]
+MUTATING, VALIDATING = KINDS
+
+
+def configured(kind: str, entry: str, name: str = "zz-gpu-tiers", **fields: Any) -> WebhookConfiguration:
+    """A configuration of one entry, as the chart renders it."""
+    service = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers"}, "caBundle": "Q0E="}
+    exempt = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+    default = {"clientConfig": service, "rules": PODS, "namespaceSelector": {"matchExpressions": [exempt]}}
+    tree = {"kind": kind, "metadata": {"name": name}, "webhooks": [{"name": entry, **default, **fields}]}
+    return view(tree, WebhookConfiguration)
+
+
+def mutating(**fields: Any) -> WebhookConfiguration:
+    return configured(MUTATING, "pods.mutate.gpu-tiers.dev", **{"failurePolicy": "Ignore", **fields})
+
+
+def validating(**fields: Any) -> WebhookConfiguration:
+    return configured(VALIDATING, "pods.validate.gpu-tiers.dev", **{"failurePolicy": "Fail", **fields})
+
+
+def registered(*configurations: WebhookConfiguration, **parts: Any) -> ClusterSnapshot:
+    return a_cluster(configurations=configurations, **parts)
+
+
+def test_a_good_installation_is_silent() -> None:
+    cluster = registered(mutating(), validating())
+    for rule in ("webhook-missing", "ca-bundle-empty", "failure-policy-differs", "later-webhook", "exempt-by-label"):
+        assert found(rule, cluster) == []
+
+
+def test_one_of_the_two_configurations_is_missing() -> None:
+    foreign = configured(VALIDATING, "validate.kyverno.svc", "kyverno-resource-validating-webhook-cfg")
+    assert found("webhook-missing", registered(mutating(), foreign)) == [
+        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
+    ]
+    (refuses,) = found("webhook-missing", registered(validating(), foreign))
+    assert refuses.startswith("MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier, ")
+    assert refuses.endswith("and in Enforce GPU pods are refused")
+
+
+def test_without_both_nothing_is_refused() -> None:
+    assert found("webhook-missing", registered()) == [
+        "MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier",
+        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds",
+    ]
+
+
+def test_an_empty_ca_bundle() -> None:
+    bare = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers"}}
+    assert found("ca-bundle-empty", registered(mutating(clientConfig=bare), validating())) == [
+        "MutatingWebhookConfiguration/zz-gpu-tiers: 1 of 1 webhook without caBundle: pods.mutate.gpu-tiers.dev"
+    ]
+    outside = {"url": "https://gpu-tiers.example.com/mutate"}
+    assert found("ca-bundle-empty", registered(mutating(clientConfig=outside), validating())) == []
+
+
+def test_a_failure_policy_against_the_mode() -> None:
+    open_ = registered(mutating(), validating(failurePolicy="Ignore"))
+    assert found("failure-policy-differs", open_) == [
+        (
+            "ValidatingWebhookConfiguration/zz-gpu-tiers: pods.validate.gpu-tiers.dev has failurePolicy Ignore; mode "
+            "Enforce needs Fail"
+        )
+    ]
+    audit = a_cluster(a_policy(mode="Audit"), configurations=(mutating(), validating()))
+    assert found("failure-policy-differs", audit) == [
+        (
+            "ValidatingWebhookConfiguration/zz-gpu-tiers: pods.validate.gpu-tiers.dev has failurePolicy Fail; mode "
+            "Audit needs Ignore"
+        )
+    ]
+
+
+def test_another_webhook_that_is_asked_about_pods_after_ours() -> None:
+    later = configured(MUTATING, "sidecar.example.com", "zzz-sidecars")
+    earlier = configured(MUTATING, "istio.example.com", "istio-sidecar-injector")
+    jobs = [{"apiGroups": ["batch"], "resources": ["jobs"], "operations": ["*"]}]
+    others = (later, earlier, configured(MUTATING, "jobs.example.com", "zzz-jobs", rules=jobs))
+    assert found("later-webhook", registered(mutating(), validating(), *others)) == [
+        (
+            "MutatingWebhookConfiguration/zzz-sidecars: is called after zz-gpu-tiers, and may change pods: "
+            "sidecar.example.com"
+        )
+    ]
+
+
+def test_a_label_by_which_a_namespace_or_a_pod_exempts_itself() -> None:
+    by_label = {"matchLabels": {"gpu-tiers": "on"}}
+    assert found("exempt-by-label", registered(mutating(namespaceSelector=by_label), validating())) == [
+        "MutatingWebhookConfiguration/zz-gpu-tiers: asks only where the label gpu-tiers allows it"
+    ]
+    assert found("exempt-by-label", registered(mutating(), validating(objectSelector=by_label))) != []
+
+
+def test_gpus_in_an_exempt_namespace() -> None:
+    spaces = tuple(Namespace(n, {"kubernetes.io/metadata.name": n}) for n in ("kube-system", "team-alpha"))
+    held = a_listed_pod("dcgm")
+    pods = (held, a_listed_pod("b", namespace="kube-system"))
+    cluster = registered(mutating(), validating(), namespaces=spaces, pods=pods)
+    assert found("gpus-in-exempt-namespace", cluster) == ["Namespace/kube-system: is exempt, and has 1 pod with GPUs"]
+
+
+def test_gpu_pods_that_no_tier_was_given() -> None:
+    old = a_listed_pod("old", job="llm", class_name="", tier_label="gpu-batch")
+    pods = (a_listed_pod(), old, a_listed_pod("dcgm", namespace="kube-system", class_name=""))
+    assert found("pods-without-tier", registered(validating(), pods=pods)) == [
+        "Namespace/team-alpha: 1 pod with GPUs and no tier's class, 1 of them with its label: Job/llm in team-alpha"
+    ]
+    assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
+
+
+def test_a_misspelt_label_is_told_with_those_that_bear_it() -> None:
+    train = [a_listed_pod(f"train-{each}", job="train", labels={"gpu-tiers.dev/teir": "x"}) for each in range(2)]
+    web = a_listed_pod("web", labels={"gpu-tiers.dev/tier": "gpu-batch", "app": "web"})
+    bearers = "It is on 2 pods with GPUs: Job/train in team-alpha"
+    assert found("unknown-label", a_cluster(pods=(*train, web))) == [
+        f"label gpu-tiers.dev/teir: means nothing; did you mean gpu-tiers.dev/tier? {bearers}"
+    ]
+
+
+def test_a_label_of_a_namespace_that_says_nothing() -> None:
+    alpha = a_tenant("alpha", namespaceSelector={"matchLabels": {"gpu-tiers.dev/tenant": "alpha"}}).view()
+    labels = {"gpu-tiers.dev/tenant": "alpha", "gpu-tiers.dev/mode": "Enfroce"}
+    spaces = (Namespace("team-alpha", labels), Namespace("quiet", {"gpu-tiers.dev/mode": "warn"}))
+    assert found("namespace-label", a_cluster(namespaces=spaces, tenants=in_force(alpha))) == [
+        (
+            'Namespace/team-alpha: label gpu-tiers.dev/mode: "Enfroce" is no mode, so that of the installation holds; '
+            "did you mean Enforce?"
+        )
+    ]
+
+
+def test_certificates_that_end() -> None:
+    ends = {"old": timedelta(days=-1), "soon": timedelta(days=6, hours=1), "good": timedelta(days=60)}
+    served = tuple(CertificateSeen(f"Secret/{name}", NOW + left) for name, left in ends.items())
+    assert found("certificate-expired", a_cluster(certificates=served)) == ["Secret/old: expired on 2026-11-21"]
+    assert found("certificate-expires", a_cluster(certificates=served)) == [
+        "Secret/soon: expires on 2026-11-28, in 6 days"
+    ]
+
+
+def test_a_ca_that_ends_while_no_other_is_trusted() -> None:
+    old, new = (CertificateSeen(VALIDATING, NOW + timedelta(days=left), ca=True) for left in (3, 3000))
+    assert found("ca-expires", a_cluster(certificates=(old,))) == [
+        f"{VALIDATING}: the CA in caBundle expires on 2026-11-25, in 3 days"
+    ]
+    assert found("ca-expires", a_cluster(certificates=(old, new))) == []
+    assert found("certificate-expires", a_cluster(certificates=(old,))) == []

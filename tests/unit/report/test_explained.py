@@ -1,0 +1,74 @@
+"""What would change a tier, and why a pod's class is not what it would get now."""
+
+import pytest
+
+from webhook.report.explained import ClassShown, HookShown, changes, why_it_differs
+
+OTHERS = ("gpu-serving", "gpu-batch")
+LABEL = "metadata.labels[gpu-tiers.dev/tier]"
+
+
+def said(step: str, asked: str = "", *, bearer: str = "", owner: str = "job/train", **more: object) -> list[str]:
+    given = {"others": OTHERS, "default_of": ""} | more
+    return list(changes(asked, step, bearer=bearer, owner=owner, namespace="alpha", **given))  # type: ignore[arg-type]
+
+
+def test_a_workload_that_nobody_labelled_is_labelled() -> None:
+    first, second, third = said("workload-type", default_of="workloadTypes.training of the policy")
+    assert first == (
+        "kubectl label job/train -n alpha --overwrite gpu-tiers.dev/tier=TIER (one of gpu-serving, gpu-batch)"
+    )
+    assert second.startswith("It counts for pods that are created after it")
+    assert third == "For all that are like it, your platform team changes workloadTypes.training of the policy."
+
+
+def test_a_label_is_changed_where_it_stands() -> None:
+    (first, _) = said("label", f"Job/train-0.{LABEL}", bearer="job/train-0", owner="jobset.jobset.x-k8s.io/train")
+    assert first.startswith("kubectl label job/train-0 -n alpha --overwrite")
+    (template,) = said("label", LABEL)
+    where = "In the pod template of job/train"
+    assert template == f"{where}, write another tier at {LABEL}: TIER (one of gpu-serving, gpu-batch)."
+    (alone,) = said("label", LABEL, owner="", others=("gpu-batch",))
+    assert alone == f"Create the pod again with another tier at {LABEL}: gpu-batch."
+
+
+def test_a_pod_without_an_owner_is_created_again() -> None:
+    (first,) = said("policy-default", owner="", others=("gpu-batch",))
+    assert first.startswith("Create the pod again with the label gpu-tiers.dev/tier=gpu-batch.")
+
+
+def test_where_no_other_tier_is_open_that_is_said() -> None:
+    assert said("policy-default", others=()) == [
+        "No other tier is open to it: its tenant's ceiling or the policy leaves none."
+    ]
+
+
+BATCH = ClassShown("gpu-batch", 400, "PreemptLowerPriority", "gpu-batch")
+
+
+@pytest.mark.parametrize(
+    ("assigned_by", "why"),
+    [
+        ("label: the label on the pod says gpu-training; demoted from gpu-training", "its tenant had no room"),
+        ("policy-default: the policy's default", "the policy, its tenant or a label has changed"),
+    ],
+)
+def test_a_class_that_differs_has_a_reason(assigned_by: str, why: str) -> None:
+    assert why in why_it_differs(assigned_by)
+
+
+def test_classes_and_hooks_read_as_one_line() -> None:
+    calm = ClassShown("gpu-batch-nonpreempting", 400, "Never", "gpu-batch")
+    assert (str(ClassShown("", 0, "PreemptLowerPriority")), str(BATCH)) == (
+        "no PriorityClass (0, PreemptLowerPriority)",
+        "gpu-batch (400, PreemptLowerPriority)",
+    )
+    assert str(calm) == "gpu-batch-nonpreempting (400, Never, tier gpu-batch)"
+    hook = HookShown("file", 120, 130, ("main",), there=False)
+    assert str(hook) == "file in main, saves within 120 s, 130 s of grace; the pod does not have it"
+    soon = HookShown("file", 50, 60, ("main",), uncut=120)
+    assert str(soon) == "file in main, saves within 50 s (of 120 s; its tier leaves no more), 60 s of grace"
+    drains = HookShown("sleep", 20, 50, ("vllm",))
+    assert str(drains) == "sleep in vllm, 20 s in which requests end and nothing is saved, 50 s of grace"
+    assert str(HookShown(why_not="it is a Windows pod")) == "it is a Windows pod"
+    assert str(HookShown()) == "none"

@@ -1,0 +1,57 @@
+"""A tenant as its TenantQuota shows it, whatever stands there."""
+
+from typing import Any
+
+from tests.builders import a_tenant
+from webhook.policy.quota.tenant_quotas import tenant_quota_of
+from webhook.report.tenants import TenantShown, tenant_shown
+
+
+def shown(status: dict[str, Any], **spec: object) -> TenantShown:
+    tree = {**a_tenant(**spec).allowing("8").json(), "status": status}
+    tree["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    return tenant_shown(tenant_quota_of(tree))
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def test_each_row_says_what_is_free() -> None:
+    row = {"tier": "gpu-training", "resourceFlavor": "h100", "hard": "6", "used": "4.5", "reserved": "1"}
+    (found,) = shown({"usage": [row]}).rows
+    assert (found.subject, found.used, found.reserved, found.free) == ("gpu-training on h100", 4.5, 1, 0.5)
+    assert found.shares == (0.75, 1 / 6)
+
+
+def test_a_row_above_its_quota_has_nothing_free() -> None:
+    (found,) = shown({"usage": [{"hard": "6", "used": "10"}]}).rows
+    assert (found.subject, found.free) == ("total", 0)
+
+
+def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:
+    rows = shown({"usage": [{"hard": "many", "used": None, "reserved": "NaN"}, "what", {}]}).rows
+    assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0))] * 2
+
+
+def test_what_two_conditions_say_alike_is_told_once() -> None:
+    repairing = {"status": "False", "reason": "Repairing", "message": "the ledger is being rebuilt"}
+    conditions = [{"type": each, **repairing} for each in ("Ready", "Exact", "GangsWhole")]
+    assert shown({"conditions": conditions}).problems == ("Repairing: the ledger is being rebuilt",)
+
+
+def test_problems_are_what_the_conditions_say() -> None:
+    conditions = [
+        condition("Ready", "True", "OverQuota", "the total is at 10 of 6"),
+        condition("Exact", "False", "Stale", "pods can't be watched"),
+        condition("GangsWhole", "True", "Whole"),
+    ]
+    assert shown({"conditions": conditions}).problems == (
+        "OverQuota: the total is at 10 of 6",
+        "Stale: pods can't be watched",
+    )
+    assert shown({}).problems == ("NotCounted: no replica of gpu-tiers that leads has looked at it yet",)
+
+
+def test_a_tenant_that_kueue_counts() -> None:
+    assert shown({}, quotaAuthority="Kueue").on_exceed == "charged elsewhere"

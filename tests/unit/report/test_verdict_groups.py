@@ -1,0 +1,52 @@
+"""Verdicts as a replica remembers them: by workload and refusal, so that who tries again and again is told once."""
+
+from msgspec import structs
+
+from tests.builders import a_job, a_pod, a_tenant
+from tests.builders.world import World
+from webhook.report.latest import VerdictGroups, VerdictShown
+from webhook.server.metrics import Metrics
+from webhook.server.record import Recorder
+
+REFUSED = VerdictShown(
+    100.0, "Pod", "team-alpha", "sweep-x1", "refused", "gpu-batch", "alpha", "8 of 8", (), "Job/sweep", "over-quota"
+)
+
+
+def test_a_controller_that_tries_again_is_one_group_with_its_last_word() -> None:
+    groups = VerdictGroups()
+    for number in range(40):
+        groups.add(structs.replace(REFUSED, time=100.0 + number, name=f"sweep-x{number}", why=f"{number} of 8"))
+    (group,) = groups
+    assert (group.times, group.since, group.last.time, group.last.why) == (40, 100.0, 139.0, "39 of 8")
+
+
+def test_another_refusal_tier_or_outcome_is_another_group_the_latest_first() -> None:
+    groups = VerdictGroups()
+    others = ({"reason": "ceiling"}, {"tier": "gpu-training"}, {"outcome": "let in", "reason": ""}, {"namespace": "b"})
+    for each in ({}, *others, {}):
+        groups.add(structs.replace(REFUSED, **each))
+    assert [each.times for each in groups] == [2, 1, 1, 1, 1]
+    assert [each.last.namespace for each in groups][:2] == ["team-alpha", "b"]
+
+
+def test_the_group_that_nothing_was_added_to_for_longest_is_forgotten() -> None:
+    groups = VerdictGroups(most=2)
+    for workload in ("Job/a", "Job/b", "Job/a", "Job/c"):
+        groups.add(structs.replace(REFUSED, workload=workload))
+    assert [each.last.workload for each in groups] == ["Job/c", "Job/a"]
+
+
+async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
+    """Else the page says `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
+    rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
+    groups, world = VerdictGroups(), World(a_tenant(quotas=rows, onExceed="Demote"))
+    world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
+    train = a_job(a_pod().asking("2").of_tier("gpu-training"), name="train", parallelism=1).of_tier("gpu-training")
+    await world.create(a_pod().asking("2").of_tier("gpu-training"))
+    assert "runs as" not in next(iter(groups)).last.why
+
+    await world.create(train)
+    told = next(iter(groups)).last
+    assert (told.outcome, told.tier) == ("let in", "gpu-training")
+    assert "pods that have no room there run as gpu-serving" in told.why

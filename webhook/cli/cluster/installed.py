@@ -1,0 +1,149 @@
+"""The policy that a person names, or that a cluster has, and what that cluster has of gpu-tiers beside it."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+from webhook.cli.cluster.rights import role_for
+from webhook.cli.output import warn
+from webhook.cluster.listed import listed_trees
+from webhook.config.errors import ConfigError
+from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
+from webhook.config.model import PolicyFile
+from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, digest_of, place_beside
+from webhook.kube.client import Client
+from webhook.kube.errors import Forbidden, NotFound
+from webhook.kube.paths import path
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import class_names
+
+
+def policy_named(name: str | Path) -> TierPolicy:
+    """Raises ConfigError where there is neither, or the file is wrong."""
+    return load(Path(name)) if Path(name).exists() else preset_policy(_preset(name))
+
+
+def fields_named(name: str | Path) -> PolicyFile:
+    return read_file(Path(name)) if Path(name).exists() else preset_file(_preset(name))
+
+
+def _preset(name: str | Path) -> str:
+    if str(name) not in presets():
+        problem = f"there is no such file and no such preset; the presets are {', '.join(presets())}"
+        raise ConfigError(str(name), [problem])
+    return str(name)
+
+
+def policy_in(name: str | Path | None) -> TierPolicy:
+    """The same; where none is named, the default preset."""
+    return preset_policy() if name is None else policy_named(name)
+
+
+def mode_of_file(mode: str) -> str:
+    """What a named policy file says of the mode, and that it says nothing of a cluster's."""
+    return f"--policy says mode {mode}; the cluster's mode is not known."
+
+
+T = TypeVar("T")
+
+RELEASE = "gpu-tiers"
+_OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
+
+NAME_IT = "name the policy file with --policy"
+ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
+"""What to do where a cluster has not one policy: for commands that take a policy beside it, and for the others."""
+
+
+async def policy_of(client: Client, named: str | Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
+    """The policy of a file or a preset, else the installation's that is in force.
+
+    `instead` is what the person may do where there is not one. They are warned where the installation's policy file
+    is not in force, or nobody tells. Raises ConfigError, ApiError.
+    """
+    if named is not None:
+        return policy_named(named)
+    return answering(await installed_policy(client, instead))
+
+
+def answering(found: InstalledPolicy) -> TierPolicy:
+    """The policy in force, else the file; where they differ the person is warned. Raises ConfigError."""
+    if not found.taken:
+        warn(which_answers(found))
+    return parse(found.text, f"ConfigMap {found.where}")
+
+
+def arriving(found: InstalledPolicy) -> Collection[str]:
+    """The PriorityClasses that the tiers of a policy file have which is not in force."""
+    try:
+        return {name for tier in parse(found.file).tiers for name in class_names(tier)} if not found.taken else ()
+    except ConfigError:
+        return ()
+
+
+async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
+    """The policy of a file or a preset, else of the installation. Raises ConfigError, ApiError."""
+    try:
+        return await policy_of(client, named, instead=instead)
+    except Forbidden as error:
+        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {role_for(error)}"]) from None
+
+
+def which_answers(found: InstalledPolicy) -> str:
+    """Which policy an answer is from, where the policy file is not known to be in force."""
+    told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
+    if found.unread:
+        return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be in force"
+    if told is None:
+        return f"no replica has told which policy is in force, so this is answered from {file}"
+    if found.gone:
+        return f"ConfigMap {found.where} does not exist. This is answered from the policy in force since {told.since}"
+    if told.digest == digest_of(found.file):
+        return f"{file} is in force, but not as it should be: {told.problem}"
+    wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not in force yet"
+    if told.text:
+        return f"{file} {wrong}. This is answered from the policy in force since {told.since}"
+    return f"{file} {wrong}. The policy in force is too long to be published, so this is answered from the file"
+
+
+async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:
+    """The installation's policy file, and what its leader has published. Raises ConfigError, ApiError.
+
+    Where somebody has deleted the file's ConfigMap, the other one tells what is in force.
+    """
+    maps, unread = await _config_maps(client)
+    data = {place: each.get("data") or {} for place, each in maps.items()}
+    files = {place: each[POLICY] for place, each in data.items() if POLICY in each}
+    left = {place.removesuffix(place_beside("")): "" for place, each in data.items() if TEXT in each}
+    found = files or left
+    if len(found) != 1:
+        problem = f"several installations: {', '.join(found)}" if found else _NONE
+        raise ConfigError("the cluster", [f"{problem}; {instead}"])
+    ((where, file),) = found.items()
+    return InstalledPolicy(where, file, Published.read(maps.get(place_beside(where), {})), unread, gone=not files)
+
+
+_NONE = "no ConfigMap of a gpu-tiers installation is there"
+
+
+async def _config_maps(client: Client) -> tuple[dict[str, dict[str, Any]], bool]:
+    """Those of all namespaces by place, or the default release's where not all may be read.
+
+    True: of these that with the policy in force may not be read.
+    """
+    unread = False
+    try:
+        found = await listed_trees(client, path("v1", "configmaps"), _OF_OURS)
+    except Forbidden:
+        found = await _of_release(client, RELEASE)
+        try:
+            found += await _of_release(client, place_beside(RELEASE))
+        except Forbidden:
+            unread = True
+    return {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found}, unread
+
+
+async def _of_release(client: Client, name: str) -> list[dict[str, Any]]:
+    try:
+        return [await client.get(path("v1", "configmaps", RELEASE, name))]
+    except NotFound:
+        return []

@@ -1,0 +1,190 @@
+"""A cluster for a question about one object: its facts and its ledger, its pods and the events about it."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from webhook.cli.cluster.reader import ClusterReader, cluster_reader
+from webhook.cli.manifests.judge import Judge, judge_of
+from webhook.cluster.cluster import Lookups
+from webhook.cluster.listed import priority_classes
+from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.stored_objects import stored_namespace
+from webhook.kube.client import Client
+from webhook.kube.errors import Forbidden, NotFound
+from webhook.kube.paths import path
+from webhook.kube.wire import RFC_3339
+from webhook.ledger.accounts import Accounts
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.versions import Version, Versions
+from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
+from webhook.objects.refusal import Unreadable
+from webhook.objects.view import Tree, view
+from webhook.policy.values.facts import NAME_LABEL, Namespace
+from webhook.policy.values.tenants import by_age
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Devices, Workload
+from webhook.report.cluster_parts import Part
+from webhook.report.latest import EVENT
+from webhook.report.waiting import REASONS, RefusedPods, refused_pods
+
+
+class AskedCluster(msgspec.Struct, frozen=True):
+    """What a command asks that is about one object: facts to judge by, and the account of each tenant."""
+
+    reader: ClusterReader
+    cluster: ReadOnceCluster
+    ledger: Accounts
+    quotas: Mapping[str, Version]
+
+    @property
+    def policy(self) -> TierPolicy:
+        return self.reader.policy
+
+    @property
+    def judge(self) -> Judge:
+        """Judges as the webhook in Enforce would judge a create now. Nothing is booked."""
+        return judge_of(self.cluster, self.ledger, self.policy)
+
+
+@asynccontextmanager
+async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> AsyncIterator[AskedCluster]:
+    """The facts about objects of a namespace. Raises ApiError, and BadInput where there is no such namespace."""
+    stored = KubernetesStore(client, Versions())
+    ledger = Accounts(stored)
+    try:
+        async with cluster_reader(client, policy) as reader:
+            quotas = await reader.part("tenants", _quotas(stored), [])
+            home = await reader.home(namespace, {NAME_LABEL: namespace})
+            classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
+            tenants = by_age(each.tenant for each in quotas if each.tenant)
+            known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
+            readable, found = _Readable(reader), reader.lookups
+            # No name is taken: what is judged anew may be there.
+            lookups = Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
+            facts = ReadOnceCluster(known, lookups)
+            yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
+    finally:
+        await ledger.close()
+
+
+async def _quotas(stored: KubernetesStore) -> list[Version]:
+    try:
+        return await stored.every()
+    except NotFound:
+        return []
+
+
+async def _other_namespace(client: Client, name: str) -> Namespace:
+    found = await stored_namespace(client, name)
+    if found is None:
+        raise Unreadable(f"namespace {name} does not exist")
+    return found
+
+
+class _Readable(msgspec.Struct, frozen=True):
+    """Owners and claims as far as a person may read them; what they may not is noted."""
+
+    reader: ClusterReader
+
+    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        try:
+            return await self.reader.lookups.owners.chain(namespace, first, kinds)
+        except Unreadable as problem:
+            return self._lacks("owners", "get what makes it", problem)
+
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        try:
+            return await self.reader.lookups.claims.devices(namespace, claim)
+        except Unreadable as problem:
+            return self._lacks("claims", "get its resource claims", problem)
+
+    def _lacks(self, part: Part, right: str, problem: Unreadable) -> tuple[()]:
+        cause = problem.__cause__
+        if not isinstance(cause, Forbidden):
+            raise problem
+        self.reader.lacks(part, f"{right} ({cause.said})" if cause.said else right, cause)
+        return ()
+
+
+_TOLD_BY_EVENTS = "what events tell of refusals, evictions and the scheduler"
+
+
+async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
+    """The pods that a workload makes, itself or by what it makes; None where the person may not list pods."""
+    pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
+    if pods is None:
+        return None
+    return [
+        each async for each in _made_by(uid, pods, namespace, asked, lambda pod: view(pod, Named).metadata.controller)
+    ]
+
+
+async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
+    """What a workload, or what it makes, was refused last, unless it has made one of its `pods` since then."""
+    found = list[Tree]()
+    for reason in REASONS:
+        found += await _events(asked, namespace, f"reason={reason}") or ()
+    theirs = [each async for each in _made_by(uid, found, namespace, asked, _regarding)]
+    refused = refused_pods(theirs)
+    newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
+    return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
+
+
+async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
+    """All events about one object; None where the person may not list events."""
+    return await _events(asked, namespace, f"involvedObject.uid={uid}")
+
+
+async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tree] | None:
+    where, of_those = path("v1", "events", namespace), {"fieldSelector": selector}
+    return await asked.reader.objects("events", namespace, where, _TOLD_BY_EVENTS, of_those)
+
+
+async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[[Tree], bool]) -> str:
+    """What gpu-tiers told last of an eviction, of the events that concern an object; "" where it told of none."""
+    theirs = filter(concerns, await _events(asked, namespace, f"reason={EVENT}") or ())
+    newest = max(theirs, key=lambda each: str(each.get("lastTimestamp") or ""), default={})
+    return str(newest.get("message") or "")
+
+
+async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> str:
+    """What was told of the last eviction of a pod, or of what makes it."""
+    controller, uids = of.controller, {of.uid}
+    if controller is not None:
+        owners = await asked.cluster.lookups.owners.chain(namespace, controller, asked.policy.kinds)
+        uids |= {controller.uid, *(each.uid for each in owners)}
+    return await last_eviction(asked, namespace, lambda event: (event.get("involvedObject") or {}).get("uid") in uids)
+
+
+async def _made_by(
+    uid: str,
+    found: Iterable[Tree],
+    namespace: str,
+    asked: AskedCluster,
+    controller: Callable[[Tree], OwnerReference | None],
+) -> AsyncIterator[Tree]:
+    known: dict[OwnerReference, bool] = {}
+    for each in found:
+        reference = controller(each)
+        if reference is None:
+            continue
+        if reference not in known:
+            known[reference] = reference.uid == uid or await _is_below(uid, reference, namespace, asked)
+        if known[reference]:
+            yield each
+
+
+async def _is_below(uid: str, reference: OwnerReference, namespace: str, asked: AskedCluster) -> bool:
+    try:
+        owners = await asked.reader.lookups.owners.chain(namespace, reference, asked.policy.kinds)
+    except Unreadable:  # it is gone, or the person may not read it
+        return False
+    return any(each.uid == uid for each in owners)
+
+
+def _regarding(event: Tree) -> OwnerReference | None:
+    about = event.get("involvedObject") or {}
+    return view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None

@@ -1,0 +1,95 @@
+"""Reads a cluster for a command, part after part: what the person may not read is left out, and noted."""
+
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
+from webhook.cli.manifests.documents import BadInput
+from webhook.cli.progress import Steps
+from webhook.cluster.device_class_informer import device_classes
+from webhook.cluster.listed import listed_trees
+from webhook.cluster.live import LiveLookups, live_lookups
+from webhook.kube.client import Client
+from webhook.kube.errors import Forbidden, NotFound
+from webhook.kube.paths import path
+from webhook.objects.pods import Named
+from webhook.objects.view import Tree, view
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.report.cluster_parts import Part
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClusterReader:
+    """The way to a cluster. `unread` has what each part takes that was not read: "list nodes".
+
+    `told` are sentences for the person: what can't be told without that. `roles` have these rights.
+    """
+
+    client: Client
+    policy: TierPolicy
+    steps: Steps
+    lookups: LiveLookups
+    unread: dict[Part, str] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    roles: list[str] = field(default_factory=list)
+
+    @property
+    def sure(self) -> bool:
+        """Whether all was read that a verdict rests on."""
+        return not OF_A_VERDICT & self.unread.keys()
+
+    def missing(self, of_a_verdict: str = "") -> tuple[str, ...]:
+        """What can't be told, each once, `of_a_verdict` where that may be another one; then how one gets the right."""
+        needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
+        verdict = (untold(of_a_verdict, *needs),) if needs and of_a_verdict else ()
+        return (*verdict, *dict.fromkeys((*self.told, *self.roles)))
+
+    async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
+        """What comes of asking for a part, else `otherwise`, and `lost` is said to be untold. Raises ApiError."""
+        self.steps.begin(f"reading {part.replace('_', ' ')}")
+        try:
+            return await ask
+        except Forbidden as error:
+            self.lacks(part, RIGHTS[part], error, lost)
+            return otherwise
+
+    def lacks(self, part: Part, right: str, refused: Forbidden, lost: str = "") -> None:
+        self.unread[part] = right
+        self.roles.append(role_for(refused))
+        if lost:
+            self.told.append(untold(lost, right))
+
+    async def objects(
+        self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
+    ) -> list[Tree] | None:
+        """All objects of a list; None where the person may not list them, and then `lost` is said to be untold."""
+        try:
+            return await listed_trees(self.client, where, params)
+        except Forbidden as error:
+            self.told.append(untold(lost, f"list {plural} in {namespace}"))
+            self.roles.append(role_for(error))
+            return None
+
+    async def home(self, name: str, otherwise: Mapping[str, str]) -> Namespace:
+        """A namespace; `otherwise` are its labels if it can't be read. Raises ApiError, and BadInput without it."""
+        try:
+            where = path("v1", "namespaces", name=name)
+            found = await self.part("home", self.client.get(where), {"metadata": {"labels": otherwise}})
+        except NotFound:
+            raise BadInput(f"there is no namespace {name}") from None
+        return Namespace(name, view(found, Named).metadata.labels)
+
+
+@asynccontextmanager
+async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[ClusterReader]:
+    """A reader, which says on a terminal how far it is. Its policy has the cluster's DeviceClasses. Raises ApiError."""
+    async with live_lookups(client) as lookups:
+        with Steps() as steps:
+            reader = ClusterReader(client, policy, steps, lookups)
+            classes = await reader.part("device_classes", device_classes(client), {})
+            yield replace(reader, policy=replace(policy, classes=classes))

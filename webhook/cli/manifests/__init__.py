@@ -1,0 +1,1 @@
+"""Manifests that a person names, and what the webhook would say of them."""

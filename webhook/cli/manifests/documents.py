@@ -1,0 +1,235 @@
+"""Reads the manifests that a person names on the command line."""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import yaml
+from msgspec.structs import replace
+
+from webhook.cli.manifests.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
+from webhook.config.errors import unreadable
+from webhook.config.yaml_text import NotYaml, Twice, items_of, placed_trees
+from webhook.objects.manifests import Manifest
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.view import Tree
+
+CONFIGURATION = "config.gpu-tiers.dev/"
+"""The API group of the policy file: a file, and no kind that the API server knows."""
+STDIN = "standard input"
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+"""Of the files of a folder that are read."""
+
+MOST_VALUES = 1_000_000
+"""In one document; an object of the 3 MiB that an API server takes has fewer."""
+MOST_NAMED = 5
+"""Of what a folder without objects holds instead."""
+
+
+class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sentence
+    """A file or document that can't be read; the text names it and says why."""
+
+
+class Document(Manifest, frozen=True):
+    """A manifest of the command line, which begins at a line of a file; 0 where it has none.
+
+    `placeholders` stood for numbers, which are filled in in its tree. `twice` are keys that were written twice.
+    """
+
+    placeholders: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+    twice: tuple[Twice, ...] = ()
+
+    @property
+    def warnings(self) -> Iterator[AdmissionWarning]:
+        return (AdmissionWarning("written-twice", key=again.key, line=again.line) for again in self.twice)
+
+    @classmethod
+    def of(cls, file: str, tree: Tree, line: int = 0, twice: tuple[Twice, ...] = ()) -> Self:
+        made, placeholders = filled(tree)
+        return cls(f"{file}:{line}" if line else file, made, placeholders, file, line, twice)
+
+
+def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken: bool = False) -> Iterator[Document]:
+    """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-").
+
+    What else lies in a folder is added to `left_out`, a broken object too if the rest is to be read `past_broken` ones;
+    a file that is named has to hold objects. Raises BadInput, also where there is no object at all: a mistyped folder
+    must not pass for a good one.
+    """
+    folder = Path(where).is_dir()
+    reader = _Reader(strict=not folder, past_broken=folder and past_broken)
+    count = 0
+    for file in _files(where):
+        for document in reader.objects(file):
+            count += 1
+            yield document
+    if count == 0:
+        raise BadInput("\n  ".join((f"{called(where)}: holds no Kubernetes object", *reader.others())))
+    if left_out is not None:
+        left_out.extend(reader.left_out)
+
+
+def documents_in(file: str, text: str) -> Iterator[Document]:
+    """All objects of a text that is said to hold nothing else. Raises BadInput."""
+    return _Reader(strict=True).parsed(file, text)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadInput(f"{STDIN}: is closed")
+    return sys.stdin.buffer.read()
+
+
+def called(where: str) -> str:
+    return STDIN if where == "-" else where
+
+
+def _files(where: str) -> list[str]:
+    path = Path(where)
+    if where == "-":
+        return [where]
+    if not path.exists():
+        raise BadInput(f"{where}: there is no such file or folder")
+    if not path.is_dir():
+        return [where]
+    return [str(each) for each in sorted(path.rglob("*")) if each.suffix in SUFFIXES and not each.is_dir()]
+
+
+class _Reader(msgspec.Struct, frozen=True):
+    """Reads files. If it is `strict`, all that they hold has to be objects, else what is none is left out.
+
+    It reads `past_broken` objects, or stops at the first.
+    """
+
+    strict: bool
+    past_broken: bool = False
+    left_out: list[LeftOut] = msgspec.field(default_factory=list)
+
+    def objects(self, file: str) -> Iterator[Document]:
+        name = called(file)
+        try:
+            content = _standard_input() if file == "-" else Path(file).read_bytes()
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self._leave_out(LeftOut(name, why_no_text(content)))
+        except OSError as error:
+            self._broken(LeftOut(name, unreadable(error)))
+        else:
+            yield from self.parsed(name, text)
+
+    def parsed(self, file: str, text: str) -> Iterator[Document]:
+        twice: list[Twice] = []
+        try:
+            found = placed_trees(text, twice)
+        except NotYaml as error:
+            if self.strict or seems_object(text):
+                self._broken(LeftOut(file, str(error)))
+            else:
+                self._leave_out(LeftOut(file, why_no_yaml(file, text, str(error))))
+            return
+        for tree, node in found:
+            if tree is None or _is_policy_file(tree):
+                continue
+            if _has_too_many_values(tree):
+                reason = f"more than {MOST_VALUES} values in one document, with its aliases unfolded"
+                self._broken(LeftOut(file, reason))
+            else:
+                yield from self._objects(tree, node, file, twice)
+
+    def _objects(self, tree: Any, node: yaml.Node, file: str, twice: Sequence[Twice]) -> Iterator[Document]:
+        items = _items(tree)
+        if items is not None:
+            for item, its_node in zip(items, items_of(node), strict=True):
+                yield from self._objects(item, its_node, file, twice)
+            return
+        line, end = node.start_mark.line + 1, node.end_mark.line + 1
+        reason = why_no_object(file, tree)
+        if not reason:
+            yield Document.of(file, tree, line, tuple(each for each in twice if line <= each.line <= end))
+        elif self.strict or is_mistake(tree):
+            self._broken(LeftOut(file, reason, line))
+        else:
+            self._leave_out(LeftOut(file, reason, line))
+
+    def _broken(self, what: LeftOut) -> None:
+        if not self.past_broken:
+            raise BadInput(str(what))
+        self.left_out.append(replace(what, broken=True))
+
+    def _leave_out(self, what: LeftOut) -> None:
+        if self.strict:
+            raise BadInput(str(what))
+        self.left_out.append(what)
+
+    def others(self) -> Iterator[str]:
+        yield from map(str, self.left_out[:MOST_NAMED])
+        if len(self.left_out) > MOST_NAMED:
+            yield f"and {len(self.left_out) - MOST_NAMED} more"
+
+
+def _items(tree: Any) -> list[Any] | None:
+    """The objects of a list, as kubectl (List) or the API server (PodList) writes it; None where it is no list."""
+    if not isinstance(tree, dict) or not str(tree.get("kind")).endswith("List"):
+        return None
+    items, of_kind = tree.get("items"), str(tree["kind"]).removesuffix("List")
+    if not of_kind:
+        return items if isinstance(items, list) else []
+    inherited = {"apiVersion": tree.get("apiVersion"), "kind": of_kind}
+    its = items if isinstance(items, list) and all(isinstance(each, dict) for each in items) else None
+    return None if its is None else [{**inherited, **each} for each in its]
+
+
+def _is_policy_file(tree: object) -> bool:
+    """Whether it is gpu-tiers' own configuration, which lies beside manifests and is no object of a cluster."""
+    version = tree.get("apiVersion") if isinstance(tree, dict) else None
+    return isinstance(version, str) and version.startswith(CONFIGURATION)
+
+
+def _has_too_many_values(tree: object) -> bool:
+    """Whether the aliases of a document unfold to more than any cluster would take."""
+    open_, met = [tree], 0
+    while open_:
+        each = open_.pop()
+        met += 1
+        if met > MOST_VALUES:
+            return True
+        open_.extend(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+    return False
+
+
+_PLACEHOLDER = re.compile(r"\${1,2}\w+|\$\{\w+(?::?-[^{}]*)?\}|<[^<>]{1,60}>|_{0,2}[A-Z][A-Z0-9_]{2,63}")
+_DEFAULT = re.compile(r":-(\d{1,9})\}$")
+_QUANTITIES = frozenset({"limits", "requests"})
+_NUMBER = re.compile(r"(?i)\w*(?:replicas|parallelism|completions|instances|nodes|hosts|size|port|seconds)")
+"""Fields that hold a whole number wherever they stand."""
+
+
+def filled(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
+    """The object with numbers for what envsubst or a person is to fill in, `nvidia.com/gpu: $GPU_PER_NODE`.
+
+    Each is taken as its default, else as 1. With it comes what stood there.
+    """
+    met: dict[str, None] = {}
+    made = _filled(tree, met)
+    return (made, tuple(met)) if met else (tree, ())
+
+
+def _filled(node: Any, met: dict[str, None], *, quantities: bool = False) -> Any:
+    if isinstance(node, list):
+        return [_filled(item, met) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {}
+    for name, value in node.items():
+        if isinstance(value, str) and (quantities or _NUMBER.fullmatch(str(name))) and _PLACEHOLDER.fullmatch(value):
+            met[value] = None
+            default = _DEFAULT.search(value)
+            made[name] = int(default.group(1)) if default else 1
+        else:
+            made[name] = _filled(value, met, quantities=name in _QUANTITIES)
+    return made

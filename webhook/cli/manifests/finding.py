@@ -1,0 +1,209 @@
+"""What the webhook says of one object and of all that comes of it, as a value."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from webhook.admission.review import Operation
+from webhook.admission.reviewer import Verdict
+from webhook.cli.manifests.documents import Document
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import Reason
+from webhook.objects.view import Tree
+from webhook.policy.classification.evidence import Evidence
+from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
+from webhook.sentences.sentence import sentence
+
+OF_NO_NAMESPACE = {
+    "Namespace": "",
+    "PriorityClass": "scheduling.k8s.io",
+    "TenantQuota": "gpu-tiers.dev",
+    "DeviceClass": "resource.k8s.io",
+    "ClusterTrainingRuntime": "trainer.kubeflow.org",
+}
+"""Kinds that belong to no namespace, with their groups; all of them are facts that others are reviewed with."""
+
+FACTS_OF_A_NAMESPACE = {
+    "ResourceClaim": "resource.k8s.io",
+    "ResourceClaimTemplate": "resource.k8s.io",
+    "TrainingRuntime": "trainer.kubeflow.org",
+}
+
+CLUSTER_SCOPED = {
+    "APIService": "apiregistration.k8s.io",
+    "ClusterRole": "rbac.authorization.k8s.io",
+    "ClusterRoleBinding": "rbac.authorization.k8s.io",
+    "CustomResourceDefinition": "apiextensions.k8s.io",
+    "IngressClass": "networking.k8s.io",
+    "MutatingWebhookConfiguration": "admissionregistration.k8s.io",
+    "Node": "",
+    "PersistentVolume": "",
+    "RuntimeClass": "node.k8s.io",
+    "StorageClass": "storage.k8s.io",
+    "ValidatingAdmissionPolicy": "admissionregistration.k8s.io",
+    "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
+    "ValidatingWebhookConfiguration": "admissionregistration.k8s.io",
+}
+"""Other kinds that belong to no namespace, which often lie beside workloads."""
+
+
+ELSEWHERE = (
+    "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
+    "seems to lie at {places}; is that the right field?"
+)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """All that is said of one object. `before` and `after` are the object without and with its patch.
+
+    `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
+    not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
+    it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
+    `uncounted` are resources that are called GPUs but are not in the policy. `notes` are what else is to know.
+    """
+
+    document: Document
+    verdict: Verdict
+    before: Tree
+    after: Tree
+    patch: tuple[Operation, ...] = ()
+    guessed: Evidence | None = None
+    pods: tuple["Finding", ...] = ()
+    count: int = 1
+    path: str = ""
+    known: bool = True
+    inside: tuple["Finding", ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        document = self.document
+        clusters = CLUSTER_SCOPED.get(document.kind) == document.group
+        place = document.name if self.of_no_namespace or clusters else f"{document.namespace}/{document.name}"
+        return f"{document.kind} {place}"
+
+    @property
+    def of_no_namespace(self) -> bool:
+        return OF_NO_NAMESPACE.get(self.document.kind) == self.document.group
+
+    @property
+    def parts(self) -> tuple["Finding", ...]:
+        return (*self.pods, *self.inside)
+
+    @property
+    def tiered(self) -> bool:
+        """Whether the object or anything that would come of it gets a tier."""
+        return self.verdict.assignment is not None or any(part.tiered for part in self.parts)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object and all that would come of it would be let in."""
+        return self.verdict.refusal is None and all(part.allowed for part in self.parts)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What tells the workload type, also where the tier was refused."""
+        own = (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
+        return own if self.known else next((part.evidence for part in self.parts if part.evidence), own)
+
+    @property
+    def message(self) -> str | None:
+        """The first refusal: the object's own, else that of what comes of it."""
+        own = self.verdict.refusal
+        return sentence(own) if own else next((part.message for part in self.parts if part.message), None)
+
+    @property
+    def refusal_kind(self) -> str:
+        """What kind of refusal that first one is, in a word for programs."""
+        verdicts = [self.verdict, *(part.verdict for part in self.parts)]
+        first = next((each for each in verdicts if each.refusal), self.verdict)
+        return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
+
+    @property
+    def asks_nothing(self) -> str:
+        """Why it asks for nothing that gpu-tiers gives, where it is left alone."""
+        if self.elsewhere:
+            return ELSEWHERE.format(kind=self.document.kind, places=", ".join(self.elsewhere))
+        if self.uncounted:
+            return f"it asks for no GPU that counts: {', '.join(self.uncounted)} is not among the policy's resources"
+        return "it asks for no GPU and no tier"
+
+    @property
+    def hook(self) -> HookDue | None:
+        plan, containers = self.verdict.hook, self.after.get("spec", {}).get("containers", [])
+        if plan is None:
+            return None
+        return HookDue(plan.kind, plan.grace, tuple(containers[index].get("name", "") for index in plan.containers))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every warning once, those of what comes of it included."""
+        return tuple(self._warnings)
+
+    @property
+    def told(self) -> tuple[AdmissionWarning, ...]:
+        return tuple(self._warnings.values())
+
+    @property
+    def _warnings(self) -> dict[str, AdmissionWarning]:
+        own = (*self.document.warnings, *self.verdict.warnings)
+        every = (*own, *(warning for part in self.parts for warning in part.told))
+        return {sentence(each): each for each in every}
+
+
+def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
+    """What a finding comes to, without the object itself."""
+    every, document = list(every_part(finding)), finding.document
+    found = [each.verdict.assignment for each in every if each.verdict.assignment]
+    # a workload's own, but that of its pods where they were demoted; of an unknown kind those of its parts
+    assignments = [*(each for each in found if each.demoted_from), *found][:1] if finding.verdict.assignment else found
+    return ObjectVerdict(
+        kind=document.kind,
+        group=document.group,
+        namespace=document.namespace,
+        name=document.name,
+        source=document.source,
+        verdict=_verdict(finding, every),
+        tiers=tuple(dict.fromkeys(each.tier for each in assignments if each.tier)),
+        assignment=assignments[0] if assignments else None,
+        evidence=finding.evidence,
+        hooks=tuple(dict.fromkeys(hook for each in every if (hook := each.hook))),
+        message=finding.message or "",
+        reason=next((each.verdict.refusal.reason for each in every if each.verdict.refusal), Reason.INVALID),
+        told=finding.told,
+        adoption=adoption,
+    )
+
+
+def every_part(finding: Finding) -> Iterator[Finding]:
+    yield finding
+    for part in finding.parts:
+        yield from every_part(part)
+
+
+def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
+    if not finding.allowed:
+        return VerdictName.DENIED
+    if not finding.tiered:
+        return VerdictName.LEFT_ALONE
+    demoted = (each.verdict.assignment and each.verdict.assignment.demoted_from for each in every)
+    return VerdictName.DEMOTED if any(demoted) else VerdictName.ALLOWED
+
+
+def is_fact(document: Document) -> bool:
+    """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    return (OF_NO_NAMESPACE | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group
+
+
+def asks_for_nothing(finding: Finding) -> str:
+    """Why there is nothing to decide about an object of a known kind."""
+    if finding.elsewhere:
+        return (
+            f"no pod template lies where a {finding.document.kind} should have one (docs/workloads.md, or the policy's "
+            f"kinds), but one with GPUs seems to lie at {', '.join(finding.elsewhere)}; is that the right field?"
+        )
+    if finding.uncounted:
+        return f"it asks for no GPU that counts: {', '.join(finding.uncounted)} is not among the policy's resources"
+    return "it asks for no GPU and no tier"

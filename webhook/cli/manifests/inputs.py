@@ -1,0 +1,158 @@
+"""What a review is of: the files, folders, kustomizations and charts that a person names, together.
+
+kubectl renders a kustomization, and helm a chart, where they are at hand.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from webhook.cli.manifests.documents import BadInput, Document, documents, documents_in
+from webhook.cli.manifests.finding import OF_NO_NAMESPACE
+from webhook.cli.manifests.left_out import LeftOut
+
+NOTHING = (
+    "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
+)
+
+FilenameOption = Annotated[
+    list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
+]
+KustomizeOption = Annotated[
+    list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
+]
+HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")]
+ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")]
+TenantsOption = Annotated[
+    list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
+]
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """What was named. `namespace` is that of objects that name none; what holds no object is added to `left_out`.
+
+    Of a folder the rest is read `past_broken` objects.
+    """
+
+    names: Sequence[str]
+    kustomizations: Sequence[Path] = ()
+    charts: Sequence[Path] = ()
+    values: Sequence[Path] = ()
+    namespace: str | None = None
+    left_out: list[LeftOut] = msgspec.field(default_factory=list)
+    past_broken: bool = False
+
+    def read(self) -> list[Document]:
+        """All objects. Raises BadInput."""
+        if not (self.names or self.kustomizations or self.charts):
+            raise BadInput(NOTHING)
+        if self.values and not self.charts:
+            raise BadInput("--values: goes with --helm, which is missing")
+        return [self._placed(each) for each in self._all()]
+
+    def _all(self) -> Iterator[Document]:
+        for name in dict.fromkeys(self.names):
+            yield from documents(name, self.left_out, past_broken=self.past_broken)
+        for folder in self.kustomizations:
+            yield from kustomized(folder)
+        for chart in self.charts:
+            yield from templated(chart, self.values, self.namespace)
+
+    def _placed(self, document: Document) -> Document:
+        """In the namespace that was named. Raises BadInput for one that names another, as kubectl refuses it."""
+        own = document.metadata.get("namespace")
+        if not self.namespace or own == self.namespace or document.kind in OF_NO_NAMESPACE:
+            return document
+        if own:
+            raise BadInput(
+                f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
+                f'"{self.namespace}"; leave out the one or the other'
+            )
+        metadata = {**document.metadata, "namespace": self.namespace}
+        return replace(document, tree={**document.tree, "metadata": metadata})
+
+
+SECONDS = 120
+"""A kustomization may fetch its bases, and a chart its schema."""
+LAST_LINES = 5
+"""Of what a program says when it fails."""
+
+RELEASE = "release-name"
+"""Helm's own name of a release that has none."""
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
+_SOURCE = re.compile(r"# Source: (\S.*)")
+
+
+def kustomized(folder: Path) -> Iterator[Document]:
+    """What `kubectl kustomize` makes of a folder. Raises BadInput."""
+    text = _run("--kustomize", folder, ["kubectl", "kustomize", str(folder)])
+    names = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+    file = next((each for each in (folder / name for name in names) if each.is_file()), folder)
+    for document in _parsed(f"kubectl kustomize {folder}", text):
+        yield _from(document, str(file))
+
+
+def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Iterator[Document]:
+    """What `helm template` makes of a chart's folder or archive; each object is said to come from its template.
+
+    Raises BadInput.
+    """
+    name = chart.resolve().name
+    command = ["helm", "template", name if _RELEASE_NAME.fullmatch(name) else RELEASE, str(chart)]
+    command += [f"--values={each}" for each in values] + ([f"--namespace={namespace}"] if namespace else [])
+    text = _run("--helm", chart, command)
+    lines = text.splitlines()
+    for document in _parsed(f"helm template {chart}", text):
+        yield _from(document, _template_of(document.line, lines, chart))
+
+
+def _parsed(source: str, text: str) -> Iterator[Document]:
+    found = list(documents_in(source, text))
+    if not found:
+        raise BadInput(f"{source}: holds no Kubernetes object")
+    yield from found
+
+
+def _from(document: Document, file: str) -> Document:
+    """In the rendered text it has a line that nobody can look at."""
+    return replace(document, source=file, file=file, line=0)
+
+
+def _template_of(line: int, lines: Sequence[str], chart: Path) -> str:
+    """The template, by the comment that helm writes above what comes of it: `# Source: CHART/templates/job.yaml`."""
+    for text in reversed(lines[:line]):
+        found = _SOURCE.match(text)
+        if found:
+            own = chart / Path(found[1]).relative_to(Path(found[1]).parts[0])
+            return str(own if own.is_file() else f"{chart}: {found[1]}")  # a chart within an archive has no file
+    return str(chart)
+
+
+def _run(option: str, folder: Path, command: Sequence[str]) -> str:
+    said, program = f"{option} {folder}", command[0]
+    if not folder.exists():
+        raise BadInput(f"{said}: there is no such file or folder")
+    found = shutil.which(program)
+    if found is None:
+        raise BadInput(
+            f"{said}: {program} is not on the PATH; install it, or pipe what it makes: … | gpu-tiers review -"
+        )
+    try:
+        run = subprocess.run(  # noqa: S603 - the program that the option is named after
+            [found, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BadInput(f"{said}: {' '.join(command)} took more than {SECONDS} s") from None
+    except OSError as error:
+        raise BadInput(f"{said}: {program} can't be run: {error.strerror}") from None
+    if run.returncode:
+        last = run.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        raise BadInput("\n  ".join((f"{said}: {' '.join(command)} ended with {run.returncode}:", *last)))
+    return run.stdout.decode(errors="replace")

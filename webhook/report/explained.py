@@ -1,0 +1,179 @@
+"""Why an object has its tier and hook, what it would get now, and what would change that: as values."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import asdict
+
+from webhook.objects.phrase import Phrase
+from webhook.policy.assignment.assigned_by import parsed
+from webhook.report.object_verdict import ObjectVerdict
+from webhook.report.shown import Gpus, Shown
+from webhook.report.tenants import RowShown
+from webhook.report.waiting import RefusedPods
+from webhook.sentences.sentence import sentence
+
+
+class ClassShown(Shown, frozen=True):
+    """A PriorityClass as a pod has it. `tier` is "" for a class outside the tiers."""
+
+    name: str
+    priority: int
+    preemption_policy: str
+    tier: str = ""
+
+    def __str__(self) -> str:
+        name = self.name or "no PriorityClass"
+        aside = "" if self.tier in (self.name, "") else f", tier {self.tier}"
+        return f"{name} ({self.priority}, {self.preemption_policy}{aside})"
+
+
+class HookShown(Shown, frozen=True):
+    """The checkpoint hook that a pod would get. `there`: whether the pod has it; None where no pod was asked about.
+
+    Without a kind, `why_not` says why there is none. `template` is the place of the pod template, "" for a pod.
+    `uncut` are the seconds that were asked for, where the tier leaves less.
+    """
+
+    kind: str = ""
+    seconds: int = 0
+    grace: int = 0
+    containers: tuple[str, ...] = ()
+    why_not: str = ""
+    template: str = ""
+    there: bool | None = None
+    uncut: int = 0
+
+    def __str__(self) -> str:
+        if not self.kind:
+            return self.why_not or "none"
+        where = f" in {', '.join(self.containers)}" if self.containers else ""
+        state = {True: "; the pod has it", False: "; the pod does not have it", None: ""}[self.there]
+        seconds = f"{self.seconds} s" + (f" (of {self.uncut} s; its tier leaves no more)" if self.uncut else "")
+        does = (
+            f"{seconds} in which requests end and nothing is saved"
+            if self.kind == "sleep"
+            else f"saves within {seconds}"
+        )
+        return f"{self.kind}{where}, {does}, {self.grace} s of grace{state}"
+
+
+class TenantOfIt(Shown, frozen=True):
+    """The tenant, with the tiers that it may use and the rows of its quota."""
+
+    name: str
+    may_use: tuple[str, ...]
+    on_exceed: str
+    rows: tuple[RowShown, ...] = ()
+
+
+class GangShown(Shown, frozen=True):
+    """A workload that is booked whole, with the GPUs that it was let in with and those that its pods hold."""
+
+    workload: str
+    booked: str
+    held: Gpus
+
+
+class PodsNow(Shown, frozen=True):
+    """So many pods of a workload that exist with one class."""
+
+    count: int
+    now: ClassShown
+
+
+class Explained(ObjectVerdict, frozen=True, kw_only=True):
+    """The verdict on one object of a cluster, and all that belongs to it. What is empty or None does not apply to it.
+
+    The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
+    its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
+    what was told of its last eviction. `mode_of_file` is that of a policy file that
+    somebody names: the cluster's `mode` is then not known. `templates` are the hooks of its pod templates, or its own.
+    """
+
+    judged: bool = True
+    mode: str | None = None
+    mode_of_file: str = ""
+    left_alone: str = ""
+    templates: tuple[HookShown, ...] = ()
+    class_now: ClassShown | None = None
+    class_of_new: ClassShown | None = None
+    assigned_by: str = ""
+    pods: tuple[PodsNow, ...] = ()
+    tenant: TenantOfIt | None = None
+    gang: GangShown | None = None
+    refused: RefusedPods | None = None
+    last_eviction: str = ""
+    changes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def object(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def demotion(self) -> str:
+        """What a new one would run as, if its tenant has no room for it in its tier."""
+        given, tenant = self.assignment, self.tenant.name if self.tenant else ""
+        if given is None or given.demoted_from is None:
+            return ""
+        evicted, higher = given.evicted or "", given.demoted_from
+        return sentence(Phrase("runs-lower", tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        return tuple(map(sentence, self.assignment.trace)) if self.assignment else ()
+
+    def as_json(self) -> dict[str, Any]:
+        verdict = ObjectVerdict.as_json(self) | ({} if self.judged else {"verdict": None, "allowed": None})
+        common = {*ObjectVerdict.__struct_fields__, "judged"}
+        own = {_camel(name): value for name, value in asdict(self).items() if name not in common}
+        return {**verdict, "trace": self.trace, **own}
+
+
+UNMARKED = (
+    "it bears no mark of gpu-tiers: it was created before that was installed, while it was away, in mode Audit, in an "
+    "exempt namespace, or with a mistake in mode Warn"
+)
+
+
+def why_it_differs(assigned_by: str) -> str:
+    """Why a pod's class is not what a new one would get. `assigned_by` is what gpu-tiers wrote on it."""
+    written = parsed(assigned_by)
+    if written and written.demoted_from:
+        return "when this one was created, its tenant had no room"
+    return "the policy, its tenant or a label has changed since this one was created"
+
+
+def changes(
+    asked: str, step: str, *, bearer: str, owner: str, namespace: str, others: tuple[str, ...], default_of: str
+) -> Iterator[str]:
+    """What would give it another tier, a sentence each.
+
+    `asked` is the field in which somebody asked for the tier. `bearer` is the owner whose own field that is, and
+    `owner` the outermost one, as kubectl takes them, "" where there is none. `others` are the tiers that it may have
+    instead, and `default_of` is where the policy says what it gave.
+    """
+    if not others:
+        yield "No other tier is open to it: its tenant's ceiling or the policy leaves none."
+        return
+    tiers = others[0] if len(others) == 1 else f"TIER (one of {', '.join(others)})"
+    if step == "group":
+        yield f"The PodGroup has the tier: label what makes it gpu-tiers.dev/tier={tiers}, and create it again."
+    elif step in ("label", "class") and not bearer:
+        do = f"In the pod template of {owner}, write" if owner else "Create the pod again with"
+        yield f"{do} another tier at {asked}: {tiers}."
+    elif step == "class":
+        yield f"In {bearer}, write another tier at {asked}: {tiers}."
+    elif bearer or owner:
+        yield f"kubectl label {bearer or owner} -n {namespace} --overwrite gpu-tiers.dev/tier={tiers}"
+        yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."
+    else:
+        yield f"Create the pod again with the label gpu-tiers.dev/tier={tiers}. A pod keeps the tier it began with."
+    if default_of:
+        yield f"For all that are like it, your platform team changes {default_of}."
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

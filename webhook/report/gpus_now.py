@@ -1,0 +1,145 @@
+"""The cluster's GPUs at one moment: what each tier holds, what is free, and who waits for what."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+
+import msgspec
+
+from webhook.cluster.gpu_nodes import GpuNode
+from webhook.report.shown import Gpus, Shown, as_number
+
+NO_TIER = "no tier"
+
+
+class HeldGpus(msgspec.Struct, frozen=True):
+    """What a pod holds on a node."""
+
+    node: str
+    tier: str
+    gpus: Decimal
+
+
+class WaitingPod(msgspec.Struct, frozen=True):
+    """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339.
+
+    `gated`: the scheduler does not look at it yet.
+    """
+
+    namespace: str
+    workload: str
+    tier: str
+    gpus: Decimal
+    since: str
+    why: str
+    name: str = ""
+    gated: bool = False
+
+
+class TierGpus(Shown, frozen=True):
+    """What a tier's pods hold on nodes, and what its other pods ask for: the one that waits longest, `since` when."""
+
+    name: str
+    used: Gpus
+    waiting: Gpus
+    since: str = ""
+
+
+class Waits(Shown, frozen=True):
+    """A workload's pods that wait, for `gpus` in all. `why` is that of the one that waits longest."""
+
+    namespace: str
+    workload: str
+    tenant: str
+    tier: str
+    pods: int
+    gpus: Gpus
+    since: str
+    why: str
+
+
+class GpusNow(Shown, frozen=True):
+    """`free` and `closed` are what nobody holds on nodes that take pods, and on others. None: nodes are not known."""
+
+    tiers: tuple[TierGpus, ...]
+    free: Gpus | None
+    closed: Gpus | None
+    waits: tuple[Waits, ...]
+
+    @property
+    def used(self) -> Gpus:
+        """On nodes, of all tiers."""
+        return _sum(each.used for each in self.tiers)
+
+    @property
+    def waiting(self) -> Gpus:
+        """Asked for by pods on no node."""
+        return _sum(each.waiting for each in self.tiers)
+
+    @property
+    def total(self) -> Gpus:
+        """As many as there are, as far as is known."""
+        return _sum((self.used, self.free or 0, self.closed or 0))
+
+
+def _sum(gpus: Iterable[Gpus]) -> Gpus:
+    """Parts of GPUs add up as they are written: 0.1 and 0.2 are 0.3."""
+    return as_number(sum((Decimal(str(each)) for each in gpus), Decimal(0)))
+
+
+def gpus_now(
+    tiers: Sequence[str],
+    held: Iterable[HeldGpus],
+    waiting: Iterable[WaitingPod],
+    nodes: Sequence[GpuNode] | None,
+    tenant_of: Callable[[str], str | None],
+) -> GpusNow:
+    """Put it together; `tiers` are the policy's, the highest first. `nodes` is None where they could not be read."""
+    used, on_node = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
+    for each in held:
+        used[each.tier] += each.gpus
+        on_node[each.node] += each.gpus
+    waits = tuple(sorted(_waits(waiting, tenant_of), key=lambda each: (_rank(tiers, each.tier), each.since)))
+    asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
+    since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
+    names = [*tiers, *sorted((used.keys() | asked.keys()) - {*tiers})]
+    return GpusNow(
+        tuple(
+            TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
+        ),
+        None if nodes is None else _left(nodes, on_node, open_=True),
+        None if nodes is None else _left(nodes, on_node, open_=False),
+        waits,
+    )
+
+
+def _rank(tiers: Sequence[str], name: str) -> int:
+    return tiers.index(name) if name in tiers else len(tiers)
+
+
+def _left(nodes: Iterable[GpuNode], on_node: defaultdict[str, Decimal], *, open_: bool) -> Gpus:
+    """What nobody holds of nodes that are open, or are not; a node whose GPUs are all claimed may hold more."""
+    left = (max(each.gpus - on_node[each.name], Decimal(0)) for each in nodes if each.open == open_)
+    return as_number(sum(left, Decimal(0)))
+
+
+def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[HeldGpus], asks: Iterable[Decimal]) -> Decimal:
+    """The GPUs that are free, on each node too few for any of those that wait, and together enough for one of them."""
+    on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
+    for each in held:
+        on_node[each.node] += each.gpus
+    left = (each.gpus - on_node[each.name] for each in nodes if each.open)
+    apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
+    return apart if apart >= smallest else Decimal(0)
+
+
+def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]) -> Iterator[Waits]:
+    """One for each workload and tier."""
+    groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
+    for each in waiting:
+        groups[each.namespace, each.workload, each.tier].append(each)
+    for (namespace, workload, tier), pods in groups.items():
+        first = min(pods, key=lambda pod: pod.since)
+        gpus = as_number(sum((each.gpus for each in pods), Decimal(0)))
+        tenant = tenant_of(namespace) or ""
+        yield Waits(namespace, workload, tenant, tier, len(pods), gpus, first.since, first.why)

@@ -1,0 +1,159 @@
+"""What happened lately, as a replica remembers it: verdicts, and preemptions with whether the victim has saved."""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from typing import Generic, Self, TypeVar
+
+from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.policy.checkpoint.outcome import Outcome
+from webhook.report.shown import Shown
+
+T = TypeVar("T")
+
+MOST_VERDICTS = 500
+"""Groups of verdicts that are remembered; the one that was added to longest ago goes first."""
+
+
+class VerdictShown(Shown, frozen=True):
+    """What was answered. `outcome` is a word: let in, refused, would be refused, try again; `why` a sentence or a step.
+
+    `time` is in seconds since 1970. `workload` is the object's controller, else itself; `reason` names the refusal,
+    also one that was softened.
+    """
+
+    time: float
+    kind: str
+    namespace: str
+    name: str
+    outcome: str
+    tier: str
+    tenant: str
+    why: str
+    trace: tuple[str, ...] = ()
+    workload: str = ""
+    reason: str = ""
+
+
+class VerdictGroup(Shown, frozen=True):
+    """Verdicts that say the same of a workload's objects. `since`: the first, in seconds since 1970."""
+
+    last: VerdictShown
+    times: int
+    since: float
+
+
+class VerdictGroups:
+    """The latest verdicts by workload, outcome, tier and refusal: a controller that tries again fills no list."""
+
+    def __init__(self, most: int = MOST_VERDICTS) -> None:
+        self._most = most
+        self._groups: OrderedDict[tuple[str, ...], VerdictGroup] = OrderedDict()
+
+    def add(self, told: VerdictShown) -> None:
+        """It was answered."""
+        key = told.namespace, told.workload, told.outcome, told.tier, told.reason
+        before = self._groups.pop(key, None)
+        self._groups[key] = VerdictGroup(told, before.times + 1 if before else 1, before.since if before else told.time)
+        if len(self._groups) > self._most:
+            self._groups.popitem(last=False)
+
+    def __iter__(self) -> Iterator[VerdictGroup]:
+        """The latest first."""
+        return reversed(self._groups.values())
+
+
+class Latest(Generic[T]):
+    """So many of them at the `most`; the oldest goes first."""
+
+    def __init__(self, most: int) -> None:
+        self._kept: deque[T] = deque(maxlen=most)
+
+    def add(self, happened: T) -> None:
+        """It has happened."""
+        self._kept.append(happened)
+
+    def __iter__(self) -> Iterator[T]:
+        """The latest first."""
+        return reversed(self._kept)
+
+
+EVENT = "PreemptionOutcome"
+"""The reason of the events that tell of them, on the victims' workloads."""
+MOST_PREEMPTIONS = 1000
+"""Preemptions that are remembered; the oldest goes first."""
+
+NOT_KNOWN = ""
+"""Instead of a pod's GPUs, where nobody led when it went: its tier is not known either."""
+
+
+class PodShown(Shown, frozen=True):
+    """A pod as it was: `tier` and `tenant` are "" where it has none, `gpus` in GPUs as Kubernetes writes quantities.
+
+    `hook` is the kind of hook by which it saves, as far as that can be seen of the pod; "" where it was not read.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    tier: str = ""
+    tenant: str = ""
+    gpus: str = "0"
+    hook: str = ""
+
+    def __str__(self) -> str:
+        no_tier = "tier not known" if self.gpus == NOT_KNOWN else "no tier"
+        told = [self.tier or no_tier, *([f"tenant {self.tenant}"] if self.tenant else [])]
+        return f"{self.namespace}/{self.name} ({', '.join(told)})"
+
+
+class Preemption(Shown, frozen=True):
+    """One eviction by the scheduler. `time` in RFC 3339; `seconds` from then to the end of the pod's containers.
+
+    `lost` is what was done since the last save; None where that is not known, or the victim had no work to lose.
+    """
+
+    time: str
+    node: str
+    victim: PodShown
+    preemptor: PodShown | None
+    saved: str
+    save_seconds: int | None = None
+    seconds: float | None = None
+    words: str = ""
+    lost: Work | None = None
+
+    @property
+    def sentence(self) -> str:
+        by = f"for {self.preemptor}" if self.preemptor else "for a pod without GPUs, a PodGroup, or a pod that is gone"
+        took = f"; it ended after {self.seconds:.0f} s" if self.seconds is not None else ""
+        lost = f"; lost {self.lost}" if self.lost else ""
+        return f"{self.victim} was evicted from {self.node} {by}; {self.words}{lost}{took}"
+
+
+class Evictions(Shown, frozen=True):
+    """How many evictions are shown, how many of them saved, and what they lost together, as far as that is known."""
+
+    pods: int
+    saved: int
+    lost: Work | None
+
+    @classmethod
+    def of(cls, found: Sequence[Preemption]) -> Self:
+        lost = [each.lost for each in found if each.lost]
+        return cls(len(found), sum(each.saved == "saved" for each in found), summed(lost) if lost else None)
+
+    def __str__(self) -> str:
+        lost = f", and lost {self.lost} of work" if self.lost else ""
+        return f"{self.saved} of {self.pods} saved ({self.saved / self.pods:.0%}){lost}"
+
+
+def preemption_of(
+    time: str,
+    node: str,
+    victim: PodShown,
+    preemptor: PodShown | None,
+    outcome: Outcome,
+    seconds: float | None,
+    lost: Work | None,
+) -> Preemption:
+    return Preemption(time, node, victim, preemptor, outcome.saved, outcome.seconds, seconds, str(outcome), lost)

@@ -1,0 +1,208 @@
+"""Rules about saving before an eviction: hooks, grace periods, and budgets that turn evictions aside."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from webhook.cluster.pod_listing import PodSummary
+from webhook.policy.checkpoint.eviction_cost import room_between
+from webhook.policy.checkpoint.hook_request import longest_save
+from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.values.tier_policy import Hook
+from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.report.lint.rule import LintRule, Mistake, Severity
+from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
+
+AUTOSCALER_SECONDS = 600
+"""Cluster Autoscaler's --max-graceful-termination-sec, unless it is told otherwise."""
+
+
+def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """By the policy, without annotations."""
+    name = snapshot.policy.tier_of_type.get(WorkloadType.TRAINING)
+    if name is not None and _hook_of(name, snapshot).kind == "none":
+        yield Mistake(f"tier {name}", "training gets it, and the policy has no checkpoint hook for training")
+
+
+def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """A pod whose annotation names a hook, or none, has what its owner wants."""
+    bare = [pod for pod in _training(snapshot) if not pod.hook_asked and _lacks_its_hook(pod, snapshot)]
+    for made_by, pods in _by_maker(bare):
+        hook = _hook_of(pods[0].tier, snapshot)
+        lacks = f"no grace for a save of {hook.seconds} s" if hook.kind == "sigterm" else "no preStop"
+        yield Mistake(made_by, f"{number_of(len(pods), 'training pod')} of tier {pods[0].tier or 'none'} with {lacks}")
+
+
+def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """The hook of the file protocol does nothing for a program that has not announced itself."""
+    hooked = [p for p in _training(snapshot) if p.hook and (p.hook_asked or _hook_of(p.tier, snapshot).kind) == "file"]
+    if hooked:
+        what = f"{number_of(len(hooked), 'training pod')} with the file hook ({some_of(p.made_by for p in hooked)})"
+        yield Mistake("cluster", f"{what}: if their programs listen can't be seen from outside")
+
+
+def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """By the kubelet's events, which a cluster keeps for an hour."""
+    for failed in snapshot.failed_hooks:
+        times = "" if failed.times == 1 else f", {failed.times} times"
+        yield Mistake(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
+
+
+def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """The pods of one workload are told of once."""
+    for made_by, pods in _by_maker(pod for pod in snapshot.pods if pod.grace > AUTOSCALER_SECONDS):
+        longest = max(pod.grace for pod in pods)
+        yield Mistake(made_by, f"{number_of(len(pods), 'pod')} with terminationGracePeriodSeconds {longest}")
+
+
+def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """What a hook may add to a grace period."""
+    cap = snapshot.policy.checkpoint.max_grace_period
+    if cap > AUTOSCALER_SECONDS:
+        yield Mistake("checkpoint.maxGracePeriodSeconds", f"{cap} is above the {AUTOSCALER_SECONDS} s of autoscalers")
+
+
+def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Only a budget that lets nobody go now, and pods that somebody may evict."""
+    top = next(iter(snapshot.policy.tiers)).name
+    by_namespace = snapshot.pods_by_namespace
+    for budget in (each for each in snapshot.budgets if not each.allowed):
+        lower = (pod for pod in by_namespace.get(budget.namespace, ()) if pod.node and pod.tier != top)
+        shielded = [pod for pod in lower if budget.covers(pod.namespace, pod.labels)]
+        if shielded:
+            tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
+            what = f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}"
+            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
+
+
+def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Trainings of a tier that another one evicts, where neither Kueue nor another scheduler chooses among them."""
+    for tier in snapshot.policy.tiers:
+        of_tier = (pod for pod in _training(snapshot) if pod.tier == tier.name and pod.scheduler in UNNAMED)
+        makers = {pod.made_by for pod in of_tier if not _BY_KUEUE & pod.labels.keys()}
+        if len(makers) > 1 and snapshot.policy.evicted_by(tier).get("tiers"):
+            yield Mistake(f"tier {tier.name}", f"of {some_of(sorted(makers))} kube-scheduler evicts what started last")
+
+
+_BY_KUEUE = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
+
+
+def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """A boost that reaches the next tier is none."""
+    policy = snapshot.policy
+    if policy.eviction_cost.get("Kueue") == "Write" and not room_between(tier.value for tier in policy.tiers):
+        yield Mistake("evictionCost.kueue", "two tiers have values that follow one another, so no boost is written")
+
+
+def _training(snapshot: ClusterSnapshot) -> Iterator[PodSummary]:
+    return (pod for pod in snapshot.pods if pod.workload_type is WorkloadType.TRAINING)
+
+
+def _hook_of(tier: str | None, snapshot: ClusterSnapshot) -> Hook:
+    """What the policy gives to training of a tier."""
+    given = snapshot.policy.checkpoint
+    hook = given.tiers.get(tier or "") or given.hooks.get(WorkloadType.TRAINING) or Hook()
+    return replace(hook, seconds=min(hook.seconds, longest_save(given, tier)))
+
+
+def _lacks_its_hook(pod: PodSummary, snapshot: ClusterSnapshot) -> bool:
+    hook = _hook_of(pod.tier, snapshot)
+    if hook.kind == "sigterm":
+        return pod.grace < hook.seconds
+    return hook.kind != "none" and not pod.hook
+
+
+def _by_maker(pods: Iterable[PodSummary]) -> Iterator[tuple[str, list[PodSummary]]]:
+    ordered = sorted(pods, key=lambda pod: (pod.made_by, pod.tier or ""))
+    yield from ((made_by, list(each)) for made_by, each in groupby(ordered, key=lambda pod: pod.made_by))
+
+
+RULES = (
+    LintRule(
+        "training-without-hook",
+        Severity.WARNING,
+        ("pods",),
+        training_without_hook,
+        "These pods are evicted like all others, and what they computed since their last checkpoint is lost. They were "
+        "there before gpu-tiers, in a namespace that is exempt, or under the mode Audit, which changes nothing.",
+        "Start them again so that they get the hook. If they save by themselves, say so on the pod template: "
+        '`gpu-tiers.dev/checkpoint: "none"`.',
+    ),
+    LintRule(
+        "training-saves-nothing",
+        Severity.WARNING,
+        (),
+        training_saves_nothing,
+        "Training that is evicted loses all since its last checkpoint.",
+        "Write a hook for training under `checkpoint` in the policy; docs/checkpointing.md has the kinds.",
+    ),
+    LintRule(
+        "listeners-unseen",
+        Severity.INFO,
+        ("pods",),
+        listeners_unseen,
+        "The file hook returns at once if the program has not announced that it listens, and then nothing is saved. "
+        "Whether it has stands in a file within the container.",
+        "Look for one pod of each workload: `kubectl exec POD -- ls /run/gpu-tiers/listening`. If the file is not "
+        "there, docs/checkpointing.md shows the lines that the program needs.",
+    ),
+    LintRule(
+        "hook-failed",
+        Severity.WARNING,
+        ("failed_hooks",),
+        hook_failed,
+        "The pod ended, and its save was not confirmed in time: the next one may go on from an older checkpoint.",
+        "Read the event with `kubectl describe pod` and the program's log. Give the save more time with "
+        "`gpu-tiers.dev/checkpoint-timeout`.",
+    ),
+    LintRule(
+        "grace-beyond-autoscaler",
+        Severity.WARNING,
+        ("pods",),
+        grace_beyond_autoscaler,
+        "Cluster Autoscaler ends a pod after 600 s unless it is told otherwise, Karpenter after the "
+        "terminationGracePeriod of its NodePool: a save that takes longer is cut. And whoever evicts the pod waits as "
+        "long as its grace period.",
+        "Save in less time, or raise `--max-graceful-termination-sec` of the autoscaler and ignore this rule.",
+    ),
+    LintRule(
+        "cap-beyond-autoscaler",
+        Severity.WARNING,
+        (),
+        cap_beyond_autoscaler,
+        "gpu-tiers may give a pod more time than Cluster Autoscaler leaves it, which is 600 s unless it is told "
+        "otherwise: the save is cut.",
+        "Set `checkpoint.maxGracePeriodSeconds` to 600 at most, or raise `--max-graceful-termination-sec` of the "
+        "autoscaler and ignore this rule.",
+    ),
+    LintRule(
+        "budget-shields-tier",
+        Severity.WARNING,
+        ("pods", "budgets"),
+        budget_shields_tier,
+        "The scheduler evicts where it breaks the fewest PodDisruptionBudgets, before it looks at priorities: it "
+        "spares these pods, and may evict pods of a higher tier on another node. A drain of their node waits for ever.",
+        "Let the budget allow a disruption (`maxUnavailable: 1`), or give the workload the tier that it deserves.",
+    ),
+    LintRule(
+        "evicted-by-age",
+        Severity.INFO,
+        ("pods",),
+        evicted_by_age,
+        "Of equal priority kube-scheduler evicts the pods that started last, whatever they lose, and nothing can tell "
+        "it otherwise: neither a pod's priority can be changed nor that of a PodGroup (Kubernetes 1.37, gate "
+        "GenericWorkload). KEP-5710 names a preemption priority of a PodGroup that can, for a later version.",
+        "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy. Once PodGroups have a "
+        "preemption priority, try that.",
+    ),
+    LintRule(
+        "no-room-for-costs",
+        Severity.WARNING,
+        (),
+        no_room_for_costs,
+        "Kueue is told what an eviction costs by a boost that stays below the next tier, and no number lies between "
+        "these two.",
+        "Give the tiers values that are 17 or more apart: then there is room for all boosts.",
+    ),
+)

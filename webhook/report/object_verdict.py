@@ -1,0 +1,128 @@
+"""The verdict on one object with all that comes of it: what review, test, diff, audit and explain say in common."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import Reason
+from webhook.policy.assignment.assigned_by import assigned_by
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.classification.evidence import Evidence
+from webhook.policy.values.tiers import Tier, class_in_force
+from webhook.report.shown import Shown
+from webhook.sentences.sentence import sentence
+
+NONE = "none"
+
+
+class VerdictName(StrEnum):
+    """What becomes of an object. It is denied where any pod that comes of it is, and demoted likewise."""
+
+    ALLOWED = "Allowed"
+    DEMOTED = "Demoted"
+    DENIED = "Denied"
+    LEFT_ALONE = "LeftAlone"
+
+
+class HookDue(Shown, frozen=True):
+    """The checkpoint hook that a pod gets, in these containers, with the grace period that it needs."""
+
+    kind: str
+    grace_period_seconds: int
+    containers: tuple[str, ...] = ()
+
+
+class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of one object, judged by itself as if it were created now in Enforce.
+
+    `tiers` are several only where its kind is unknown and its parts differ, and `assignment` is the one that decides.
+    `message` is the first refusal with its `reason`, "" where there is none. `hooks` are those of its pods. `source` is
+    its place in a file, "" in a cluster. `adoption`: no tier evicts yet.
+    """
+
+    kind: str
+    group: str = ""
+    namespace: str
+    name: str
+    source: str = ""
+    verdict: VerdictName = VerdictName.LEFT_ALONE
+    tiers: tuple[Tier, ...] = ()
+    assignment: Assignment | None = None
+    evidence: Evidence | None = None
+    hooks: tuple[HookDue, ...] = ()
+    message: str = ""
+    reason: Reason = Reason.INVALID
+    told: tuple[AdmissionWarning, ...] = ()
+    adoption: bool = False
+
+    @property
+    def tier(self) -> str:
+        """The names of its tiers; "" where it gets none."""
+        return ", ".join(tier.name for tier in self.tiers)
+
+    @property
+    def ranks(self) -> str:
+        """Its tiers with what makes their rank: `gpu-training 1000`."""
+        return ", ".join(map(self._rank, self.tiers)) or NONE
+
+    @property
+    def step(self) -> str:
+        return self.assignment.step if self.assignment else NONE
+
+    @property
+    def decided_by(self) -> str:
+        """The line that the annotation assigned-by has."""
+        return str(assigned_by(self.assignment)) if self.assignment else ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(map(sentence, self.told))
+
+    @property
+    def workload_type(self) -> str:
+        return self.evidence.type.value if self.evidence else "unknown"
+
+    @property
+    def grade(self) -> str:
+        return self.evidence.grade.name.lower() if self.evidence else ""
+
+    @property
+    def hook_kinds(self) -> str:
+        return ", ".join(dict.fromkeys(each.kind for each in self.hooks)) or NONE
+
+    @property
+    def hooks_with_grace(self) -> str:
+        graces = ", ".join(dict.fromkeys(str(each.grace_period_seconds) for each in self.hooks))
+        return f"{self.hook_kinds}, {graces} s of grace" if graces else self.hook_kinds
+
+    def as_fields(self) -> dict[str, Any]:
+        """Its fields by name, for a verdict that says more."""
+        return {name: getattr(self, name) for name in ObjectVerdict.__struct_fields__}
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields that each answer has of an object (docs/questions.md); null where there is nothing to say."""
+        return {
+            "kind": self.kind,
+            "group": self.group,
+            "namespace": self.namespace,
+            "name": self.name,
+            "source": self.source or None,
+            "verdict": self.verdict,
+            "allowed": self.verdict is not VerdictName.DENIED,
+            "tier": self.tier or None,
+            "step": self.assignment.step if self.assignment else None,
+            "decidedBy": self.decided_by or None,
+            "workloadType": self.evidence.type.value if self.evidence else None,
+            "evidence": str(self.evidence) if self.evidence else None,
+            "grade": self.grade or None,
+            "hooks": self.hooks,
+            "message": self.message or None,
+            "warnings": self.warnings,
+        }
+
+    def _rank(self, tier: Tier) -> str:
+        never = self.adoption or tier.preemption_policy == "Never"
+        name = class_in_force(tier, adoption=self.adoption)
+        return f"{name} {tier.value}{', evicts nobody' if never else ''}"

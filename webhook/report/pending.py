@@ -1,0 +1,271 @@
+"""Why a pod finds no GPU: which nodes would take it, who holds their GPUs, and why it can't take them.
+
+kube-scheduler decides; this shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from webhook.objects.quantities import written
+from webhook.objects.refusal import first_of
+from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.report.shown import Gpus, Shown, as_number
+
+Asked = Mapping[str, Decimal]
+"""GPUs by the name of their resource."""
+
+MOST_NAMED = 3
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A pod that waits for GPUs. `evicts`: by priority, nobody ("never"), or nobody until adoption ends."""
+
+    asks: Asked
+    priority: int
+    tier: str = ""
+    evicts: Literal["lower", "never", "adoption"] = "lower"
+    nominated: str = ""
+
+
+class NodeForPod(msgspec.Struct, frozen=True):
+    """A node with GPUs. `obstacle` says why it does not take the pod, whatever room it has; "" where it does."""
+
+    name: str
+    gpus: Asked
+    obstacle: str = ""
+
+
+class GpuHolder(msgspec.Struct, frozen=True):
+    """A pod on a node, with its GPUs. `tenant` is "" for none, and None where that is not known.
+
+    `ends_in`: it is being deleted, and this is what is left of its grace period. `work` is what it would lose now, None
+    where it has no work to lose; `created` tells which of two equal pods is the older.
+    """
+
+    name: str
+    node: str
+    gpus: Asked
+    priority: int
+    tier: str = ""
+    tenant: str | None = ""
+    ends_in: float | None = None
+    work: Work | None = None
+    created: str = ""
+
+
+class Holders(Shown, frozen=True):
+    """Pods that hold GPUs on nodes that would take the waiting one, and why it can't take theirs."""
+
+    tier: str
+    tenant: str
+    gpus: Gpus
+    pods: tuple[str, ...]
+    why: str
+
+    @property
+    def names(self) -> str:
+        return first_of(self.pods, MOST_NAMED)
+
+
+class Room(Shown, frozen=True):
+    """What there is for a pod that waits for GPUs.
+
+    `free` is by node, of those that would take it; None where the pods on them are not known.
+    """
+
+    asks: str
+    sentences: tuple[str, ...]
+    free: dict[str, Gpus] | None = msgspec.field(default_factory=dict)
+    holders: tuple[Holders, ...] = ()
+
+
+@dataclass(slots=True)
+class NodeRoom:
+    """A node with the pods on it."""
+
+    node: NodeForPod
+    holders: list[GpuHolder] = field(default_factory=list)
+
+    def left(self, name: str, *, without: Iterable[GpuHolder] = ()) -> Decimal:
+        """The GPUs of that name that nobody holds."""
+        gone = {id(each) for each in without}
+        held = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
+        return max(self.node.gpus.get(name, Decimal(0)) - held, Decimal(0))
+
+    @property
+    def ending(self) -> list[GpuHolder]:
+        return [each for each in self.holders if each.ends_in is not None]
+
+    def has_room(self, asks: Asked, *, without: Iterable[GpuHolder] = ()) -> bool:
+        gone = list(without)
+        return all(self.left(name, without=gone) >= gpus for name, gpus in asks.items())
+
+
+def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iterable[GpuHolder] | None) -> Room:
+    """The room for a pod on nodes, with all pods on them; without `holders` only what the nodes tell by themselves."""
+    asks = " and ".join(f"{written(gpus)} {name}" for name, gpus in waiting.asks.items())
+    if nodes is None:
+        return Room(asks, (), None)
+    with_gpus = [each for each in nodes if all(each.gpus.get(name, 0) > 0 for name in waiting.asks)]
+    if not with_gpus:
+        return Room(asks, (f"No node has {' and '.join(waiting.asks)}.",))
+    fitting = {each.name: NodeRoom(each) for each in with_gpus if not each.obstacle}
+    if not fitting:
+        return Room(asks, (_none_fits(with_gpus, asks),))
+    large = {name: each for name, each in fitting.items() if _is_large_enough(each.node, waiting.asks)}
+    if not large:
+        return Room(asks, (_too_large(fitting.values(), waiting.asks),))
+    if holders is None:
+        return Room(asks, (), None)
+    for holder in holders:
+        if holder.node in large:
+            large[holder.node].holders.append(holder)
+    free = {name: as_number(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
+    return Room(asks, tuple(_sentences(waiting, large)), free, tuple(_groups(waiting, large)))
+
+
+def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
+    """A pod that the waiting one could evict, on a node that would have room for it then; None where there is none.
+
+    None too where a node has room as it is, or pods that end make some: then it waits for something else.
+    """
+    large = {each.name: NodeRoom(each) for each in nodes if not each.obstacle and _is_large_enough(each, waiting.asks)}
+    for holder in holders:
+        if holder.node in large:
+            large[holder.node].holders.append(holder)
+    if waiting.evicts != "lower" or any(each.has_room(waiting.asks, without=each.ending) for each in large.values()):
+        return None
+    helpful = (each for each in large.values() if _after_evictions(waiting, each))
+    lower = (each for node in helpful for each in node.holders if each.priority < waiting.priority)
+    return min(lower, key=lambda each: each.priority, default=None)
+
+
+def _is_large_enough(node: NodeForPod, asks: Asked) -> bool:
+    return all(node.gpus.get(name, Decimal(0)) >= gpus for name, gpus in asks.items())
+
+
+def _none_fits(nodes: Sequence[NodeForPod], asks: str) -> str:
+    reasons = Counter(each.obstacle for each in nodes)
+    told = "; ".join(
+        f"{count} of {len(nodes)} {'is' if count == 1 else 'are'} {reason}"
+        for reason, count in reasons.most_common(MOST_NAMED)
+    )
+    return f"No node with GPUs takes it, however free: {told}. It asks for {asks}."
+
+
+def _too_large(nodes: Iterable[NodeRoom], asks: Asked) -> str:
+    (name, gpus), *_ = asks.items()
+    most = max(each.node.gpus.get(name, Decimal(0)) for each in nodes)
+    return (
+        f"It asks for {written(gpus)} {name} on one node, and the largest node that takes it has {written(most)}: "
+        "it can never run. Ask for fewer in each pod."
+    )
+
+
+def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
+    (name, gpus), *_ = waiting.asks.items()
+    free = {node: each.left(name) for node, each in nodes.items() if each.left(name)}
+    roomy = [node for node, each in nodes.items() if each.has_room(waiting.asks)]
+    total = sum(free.values(), Decimal(0))
+    if waiting.nominated:
+        yield _eviction(waiting.nominated, nodes.get(waiting.nominated))
+    elif roomy:
+        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it is not GPUs that it waits for."
+        return
+    elif total >= gpus:
+        places = ", ".join(f"{node} has {written(left)}" for node, left in free.items())
+        yield f"{written(total)} {name} are free, but it needs {written(gpus)} on one node: {places}."
+    else:
+        there = f"the {len(nodes)} nodes that take it have" if len(nodes) > 1 else "the only node that takes it has"
+        yield f"It needs {written(gpus)} {name} on one node, and {there} {written(total)} free."
+    if not waiting.nominated:
+        yield from _evictions(waiting, nodes)
+
+
+def _eviction(name: str, node: NodeRoom | None) -> str:
+    ending = node.ending if node else []
+    if not ending:
+        return f"The scheduler has made room for it on {name}; it should start there soon."
+    longest = round(max(each.ends_in or 0.0 for each in ending))
+    return (
+        f"The scheduler is evicting {len(ending)} {'pods' if len(ending) > 1 else 'pod'} on {name} for it, which may "
+        f"save first: it starts within {longest} s."
+    )
+
+
+def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
+    lower = [each for node in nodes.values() for each in node.holders if each.priority < waiting.priority]
+    if waiting.evicts == "adoption":
+        yield "It evicts nobody: adoption is on, and until it ends no tier does."
+    elif waiting.evicts == "never":
+        yield f"It evicts nobody: {waiting.tier or 'its class'} has the preemptionPolicy Never."
+    elif not lower:
+        own = f"{waiting.tier}'s priority" if waiting.tier else f"its priority, {waiting.priority},"
+        yield f"It can evict nobody there: all that hold GPUs are of {own} or higher."
+    elif not any(_after_evictions(waiting, node) for node in nodes.values()):
+        yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
+    else:
+        work = _at_risk(waiting, nodes.values())
+        loses = f"; evicting them now loses {work}" if work else ""
+        yield f"It may evict pods of lower tiers there{loses}. {SOON}"
+
+
+SOON = "If that does not happen within seconds, the scheduler says why."
+
+
+def _at_risk(waiting: Waiting, nodes: Iterable[NodeRoom]) -> Work | None:
+    """What the evictions would lose on the node where they lose most: the scheduler asks for that last."""
+    lost = [summed(work) for node in nodes if (work := [each.work for each in _victims(waiting, node) if each.work])]
+    return max(lost, key=lambda each: each.gpu_seconds, default=None)
+
+
+def _victims(waiting: Waiting, node: NodeRoom) -> list[GpuHolder]:
+    """As the scheduler chooses: of all that are lower, those stay for which there is room, the most important first."""
+    if not _after_evictions(waiting, node):
+        return []
+    gone = [each for each in node.holders if each.priority < waiting.priority]
+    for each in sorted(gone, key=lambda holder: (-holder.priority, holder.created)):
+        others = [other for other in gone if other is not each]
+        if node.has_room(waiting.asks, without=others):
+            gone = others
+    return gone
+
+
+def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:
+    lower = [each for each in node.holders if each.priority < waiting.priority]
+    return node.has_room(waiting.asks, without=lower)
+
+
+def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders]:
+    """The highest priority first."""
+    groups: dict[tuple[int, str, str, str], list[GpuHolder]] = {}
+    for node in nodes.values():
+        for each in node.holders:
+            if any(each.gpus.get(name) for name in waiting.asks):
+                key = (-each.priority, each.tier or "no tier", _tenant(each), _why(waiting, each, node))
+                groups.setdefault(key, []).append(each)
+    for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
+        gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
+        yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
+
+
+def _tenant(holder: GpuHolder) -> str:
+    return "not known" if holder.tenant is None else holder.tenant or "-"
+
+
+def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
+    if holder.ends_in is not None:
+        return "is ending: its GPUs come free when it has saved"
+    if holder.priority > waiting.priority:
+        return "higher priority"
+    if holder.priority == waiting.priority:
+        return "the same priority: nobody is evicted for an equal"
+    if waiting.evicts != "lower":
+        return "lower, but it evicts nobody"
+    return "lower: it may be evicted" if _after_evictions(waiting, node) else "lower, but too few GPUs on its node"

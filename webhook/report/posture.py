@@ -1,0 +1,162 @@
+"""Posture: who can evict whom, what evicted workloads save, and what each tenant may use.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/ (a pending pod evicts pods of a
+lower priority, unless its preemptionPolicy is Never; of equal priority nobody is evicted).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from webhook.objects.quantities import written
+from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.at_risk import Work
+from webhook.policy.checkpoint.hook_request import longest_save
+from webhook.policy.quota.conditions import unknown_names
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import HookKind, TierPolicy
+from webhook.policy.values.tiers import PriorityClass, Tier, live_class
+from webhook.report.shown import Shown
+from webhook.sentences.sentence import sentence
+
+
+class TierPosture(Shown, frozen=True):
+    """A tier: whom it evicts, who evicts it, which workloads get it unasked, and which save when they are evicted.
+
+    `workloads` are workload types, and "any other" for the default tier. `hooks` have a word for each way of saving.
+    `refused` says why no pod can get it now, nor its value. `at_risk` is what to evict all its training pods now would
+    lose, where that was asked for.
+    """
+
+    name: str
+    value: int
+    preemption_policy: str
+    evicts: tuple[str, ...]
+    evicted_by: tuple[str, ...]
+    workloads: tuple[str, ...]
+    hooks: tuple[str, ...]
+    description: str = ""
+    refused: str = ""
+    at_risk: Work | None = None
+
+
+class ClassPosture(Shown, frozen=True):
+    """A PriorityClass that is no tier's and whose pods evict those of some tiers."""
+
+    name: str
+    value: int
+    evicts: tuple[str, ...]
+
+
+class TenantPosture(Shown, frozen=True):
+    """What a tenant may use, and what happens beyond. `unknown` says what it names that the policy does not have."""
+
+    name: str
+    ceiling: str
+    default_tier: str | None
+    quotas: tuple[str, ...]
+    on_exceed: str
+    unknown: tuple[str, ...] = ()
+
+
+class Posture(Shown, frozen=True):
+    """All of it, the highest tier first."""
+
+    mode: str
+    adoption: bool
+    tiers: tuple[TierPosture, ...]
+    classes: tuple[ClassPosture, ...] = ()
+    tenants: tuple[TenantPosture, ...] = ()
+
+
+def posture_of(
+    policy: TierPolicy, tenants: Iterable[Tenant] = (), classes: Mapping[str, PriorityClass] | None = None
+) -> Posture:
+    """The posture of a policy, with the tenants and PriorityClasses of a cluster where they are known.
+
+    A tier whose PriorityClass the cluster does not have, or has otherwise, counts as the policy has it.
+    """
+    live, refused = dict[str, PriorityClass](), dict[str, str]()
+    for tier in policy.tiers:
+        live[tier.name], refused[tier.name] = _class_of(tier, policy, classes)
+    return Posture(
+        mode=policy.mode.name,
+        adoption=policy.adoption,
+        tiers=tuple(_tier(tier, live, policy, refused[tier.name]) for tier in policy.tiers),
+        classes=tuple(_foreign(policy, classes or {})),
+        tenants=tuple(_tenant(each, policy) for each in sorted(tenants, key=lambda tenant: tenant.name)),
+    )
+
+
+def _class_of(tier: Tier, policy: TierPolicy, classes: Mapping[str, PriorityClass] | None) -> tuple[PriorityClass, str]:
+    own: Literal["PreemptLowerPriority", "Never"] = "Never" if policy.adoption else tier.preemption_policy
+    fallback = PriorityClass(tier.name, tier.value, own)
+    try:
+        return (live_class(tier, classes, adoption=policy.adoption) if classes is not None else fallback), ""
+    except Refused as refused:
+        return fallback, sentence(refused.refusal)
+
+
+def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy, refused: str) -> TierPosture:
+    own = live[tier.name]
+    return TierPosture(
+        name=tier.name,
+        value=own.value,
+        preemption_policy=own.preemption_policy,
+        evicts=_lower(own, live),
+        evicted_by=tuple(name for name, other in live.items() if tier.name in _lower(other, live)),
+        workloads=tuple(_given_to(tier, policy)),
+        hooks=tuple(dict.fromkeys(_hooks(tier, policy))),
+        description=tier.description,
+        refused=refused,
+    )
+
+
+def _lower(own: PriorityClass, live: Mapping[str, PriorityClass]) -> tuple[str, ...]:
+    if own.preemption_policy == "Never":
+        return ()
+    return tuple(name for name, other in live.items() if other.value < own.value)
+
+
+def _given_to(tier: Tier, policy: TierPolicy) -> Iterator[str]:
+    yield from (kind.value for kind, name in policy.tier_of_type.items() if name == tier.name)
+    if policy.default_tier == tier.name:
+        yield "any other"
+
+
+def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
+    """How those save that are evicted from this tier, as the policy says it without annotations.
+
+    By a workload's type, whatever tier it runs in: a label, a ceiling or a demotion may have taken it there.
+    """
+    given = policy.checkpoint
+    of_tier = given.tiers.get(tier.name)
+    asked = {"": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
+    for whose, hook in asked.items():
+        if hook.kind not in _SAVES_NOTHING:
+            yield f"{whose}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
+
+
+_SAVES_NOTHING: tuple[HookKind, ...] = ("none", "sleep")
+"""A sleep lets requests end."""
+
+
+def _foreign(policy: TierPolicy, classes: Mapping[str, PriorityClass]) -> Iterator[ClassPosture]:
+    """The highest first."""
+    live = {tier.name: PriorityClass(tier.name, tier.value) for tier in policy.tiers}
+    for each in sorted(classes.values(), key=lambda found: (-found.value, found.name)):
+        evicts = () if policy.tiers.of_class(each.name) else _lower(each, live)
+        if evicts:
+            yield ClassPosture(each.name, each.value, evicts)
+
+
+def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:
+    allowed = [tier.name for tier in policy.tiers if tenant.may_use(tier, policy.tiers)]
+    everything = len(allowed) == len([*policy.tiers])
+    return TenantPosture(
+        name=tenant.name,
+        ceiling="any tier" if everything else ", ".join(allowed) or "no tier",
+        default_tier=tenant.default_tier,
+        quotas=tuple(f"{row.subject}: {written(row.hard)}" for row in tenant.rows),
+        on_exceed="charged elsewhere" if tenant.charged_elsewhere else tenant.on_exceed,
+        unknown=tuple(told for _, told in unknown_names(tenant, policy)),
+    )

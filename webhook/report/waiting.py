@@ -1,0 +1,236 @@
+"""Why there is no running pod: what a pod itself waits for, and pods that a controller was refused, by its events."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Literal
+
+from webhook.objects.view import Tree
+from webhook.report.pending import Room
+from webhook.report.shown import Shown
+
+REASONS = ("FailedCreate", "OverQuota", "Refused")
+"""Kubernetes' controllers say the first, gpu-tiers the others."""
+
+LONGEST_WAIT: Mapping[str, timedelta] = MappingProxyType({"Job": timedelta(minutes=1)})
+ANY_LONGEST_WAIT = timedelta(seconds=1000)
+"""How long a controller waits at most between two tries (docs/tenants.md#when-controllers-try-again)."""
+SHORTEST_WAIT = timedelta(seconds=1)
+AT_ONCE = timedelta(minutes=1)
+"""What a controller and gpu-tiers tell within this time is told of the same: the controller's own word counts."""
+
+_OURS = 'gpu-tiers.dev" denied'
+_DENIED = " denied the request: "
+_UNREACHED = re.compile(r'failed calling webhook "[^"]{1,253}\.gpu-tiers\.dev"')
+
+
+class RefusedPods(Shown, frozen=True):
+    """What was refused to a controller. `tries_again`: when it should have tried again at the latest.
+
+    `ours`: gpu-tiers has refused it, and not a ResourceQuota or another webhook. `unreached`: the API server has, as
+    gpu-tiers did not answer it.
+    """
+
+    controller: str
+    sentence: str
+    times: int
+    since: datetime
+    last: datetime
+    tries_again: datetime
+    ours: bool = True
+    unreached: bool = False
+
+    @property
+    def controller_kind(self) -> str:
+        return self.controller.partition("/")[0]
+
+    def said(self, now: datetime) -> str:
+        often = "once," if self.times == 1 else f"{self.times} times, the last time"
+        told = f"{self.controller} was refused {often} {_long(now - self.last)} ago."
+        if self.tries_again <= now:
+            return f"{told} It may try again at any moment."
+        return f"{told} It tries again by itself, within {_long(self.tries_again - now)} or so."
+
+
+def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
+    """The newest of the events that tell of a refusal; None where none does.
+
+    Controllers wait twice as long after each try, so the next wait is about as long as all before it.
+    """
+    found = sorted(_told(events), key=lambda each: each[0])
+    if not found:
+        return None
+    newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
+    last, _, event = next((each for each in reversed(newest) if each[2].get("reason") == REASONS[0]), found[-1])
+    about = event.get("involvedObject") or {}
+    alike = [each for each in found if each[2].get("reason") == event.get("reason") and _same(each[2], about)]
+    first = min(each[1] for each in alike)
+    longest = LONGEST_WAIT.get(about.get("kind", ""), ANY_LONGEST_WAIT)
+    message = str(event.get("message") or "")
+    return RefusedPods(
+        controller=f"{about.get('kind')}/{about.get('name')}",
+        sentence=message.partition(_DENIED)[2] or message,
+        times=sum(_count(each[2]) for each in alike),
+        since=first,
+        last=last,
+        tries_again=last + min(max(last - first, SHORTEST_WAIT), longest),
+        ours=event.get("reason") != REASONS[0] or _OURS in message,
+        unreached=tells_of_an_outage(message),
+    )
+
+
+def tells_of_an_outage(message: str) -> bool:
+    """Whether the API server refused something because gpu-tiers did not answer it."""
+    return _UNREACHED.search(message) is not None
+
+
+def _same(event: Tree, about: Tree) -> bool:
+    """Another sentence makes another event of the same object."""
+    regarding = event.get("involvedObject") or {}
+    return all(regarding.get(name) == about.get(name) for name in ("kind", "name", "uid"))
+
+
+def _told(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
+    for event in events:
+        series = event.get("series") or {}
+        last = _time(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
+        if event.get("reason") in REASONS and last is not None:
+            yield last, _time(event.get("firstTimestamp") or event.get("eventTime")) or last, event
+
+
+def _count(event: Tree) -> int:
+    counted = (event.get("series") or {}).get("count") or event.get("count")
+    return counted if isinstance(counted, int) else 1
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def _long(time: timedelta) -> str:
+    """Such as: 40 seconds, 3 minutes, 5 hours."""
+    seconds = max(round(time.total_seconds()), 1)
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size * (2 if size > 1 else 1):
+            number = round(seconds / size)
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return "1 second"
+
+
+State = Literal["running", "ended", "ending", "gated", "starting", "unscheduled"]
+
+PENDING: tuple[State, ...] = ("gated", "unscheduled", "starting")
+
+_GATES = {
+    "kueue.x-k8s.io/admission": "Kueue has not admitted it",
+    "kueue.x-k8s.io/topology": "Kueue has not chosen its nodes",
+    "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of its job",
+}
+_OTHER_GATE = "whoever set it has not lifted it"
+
+
+class Standing(Shown, frozen=True):
+    """Where a pod stands, in a word and in a sentence."""
+
+    state: State
+    sentence: str
+
+
+class WhyPending(Shown, frozen=True):
+    """Why an object's pods do not run. `sentences` have the causes, the first that counts first.
+
+    `pod` is the one that was looked at, `retry` has the controller try again at once. `waits`: it does not run.
+    """
+
+    object: str
+    namespace: str
+    sentences: tuple[str, ...]
+    pod: str = ""
+    tier: str = ""
+    scheduler: str = ""
+    room: Room | None = None
+    refused: RefusedPods | None = None
+    retry: str = ""
+    waits: bool = False
+    unread: tuple[str, ...] = ()
+
+
+def standing(pod: Tree) -> Standing:
+    metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
+    phase, node = status.get("phase"), spec.get("nodeName")
+    gates = [str(each.get("name")) for each in spec.get("schedulingGates") or ()]
+    if phase in ("Succeeded", "Failed"):
+        return Standing("ended", f"It has ended: {phase}.")
+    if metadata.get("deletionTimestamp"):
+        return Standing("ending", f"It is being deleted, and ends at {metadata['deletionTimestamp']} at the latest.")
+    if phase == "Running":
+        return Standing("running", f"It runs on {node}.")
+    if gates:
+        return Standing(
+            "gated",
+            f"It waits behind its scheduling gates, so the scheduler has not looked at it. {gates_said(gates)}.",
+        )
+    if node:
+        return Standing("starting", f"It has its place on {node}, and its containers are starting{_slow(status)}.")
+    return Standing("unscheduled", "It has no node yet.")
+
+
+def gates_said(gates: Iterable[str]) -> str:
+    return "; ".join(f"{each}: {_GATES.get(each, _OTHER_GATE)}" for each in gates)
+
+
+def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
+    """The scheduler's own words: of the pod's condition, else of its newest event; "" before it has looked."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    told = [each for each in conditions if each.get("type") == "PodScheduled" and each.get("status") == "False"]
+    messages = [str(each["message"]) for each in told if each.get("message")]
+    failed = [each for each in events if each.get("reason") == "FailedScheduling"]
+    newest = max(failed, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")), default=None)
+    return messages[0] if messages else str(newest.get("message") or "") if newest else ""
+
+
+def lacks_a_volume(scheduler: str) -> bool:
+    """Whether it waits for claims whose storage class binds before a pod is scheduled, and that have no volume yet."""
+    return "unbound immediate PersistentVolumeClaims" in scheduler
+
+
+def waits_for_gpus_alone(scheduler: str) -> bool:
+    """Whether a scheduler's words name nothing but GPUs, nor say that it has looked for pods to evict."""
+    return _ANOTHER_REASON.search(scheduler) is None
+
+
+_ANOTHER_REASON = re.compile(
+    r"preemption: |[Vv]olume|pods? (anti-)?affinity|topology spread|Too many pods|free ports|Insufficient (?!\S+/)"
+)
+"""As kube-scheduler says it."""
+
+
+def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
+    """Why Kueue has not admitted what one of these objects is; "" where it has, or has no Workload of it."""
+    for each in workloads:
+        owners = (each.get("metadata") or {}).get("ownerReferences") or ()
+        if any(owner.get("uid") in uids for owner in owners):
+            return next(_not_admitted(each), "")
+    return ""
+
+
+def _not_admitted(workload: Tree) -> Iterator[str]:
+    conditions = (workload.get("status") or {}).get("conditions") or ()
+    for kind in ("QuotaReserved", "Admitted"):
+        for each in conditions:
+            if each.get("type") == kind and each.get("status") != "True" and each.get("message"):
+                yield str(each["message"])
+
+
+def _slow(status: Tree) -> str:
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        waits = (each.get("state") or {}).get("waiting") or {}
+        if waits.get("reason"):
+            message = f": {waits['message']}" if waits.get("message") else ""
+            return f": {each.get('name')} waits ({waits['reason']}{message})"
+    return ""
