@@ -114,6 +114,7 @@ async def test_a_lease_that_was_made_again_empty_is_not_the_first(
     replicas: list[Replica], namespace: str, cluster: Cluster
 ) -> None:
     first = await leading(replicas)
+    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
     cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
     make_lease(cluster, namespace)
     first.tired.set()

@@ -76,7 +76,7 @@ class HandOver:
         except (TimeoutError, ApiError) as problem:
             self._fail(began, str(problem) or "the leader is slow")
             return False
-        self._alone, self._patience = 0.0, max(0.95 * self._patience, TAKEN_SECONDS)
+        self._alone, self._patience = 0.0, max(0.99 * self._patience, TAKEN_SECONDS)
         self._told("booked" if booked else "declined")
         return booked
 
