@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from installation.workload_crds import WorkloadKind, crd
 from localcluster import Cluster
+from localcluster.crds import add_crds, delete_crd
 from localcluster.ports import free_ports
 from localcluster.waiting import wait_until
 
@@ -31,6 +33,8 @@ pytestmark = pytest.mark.apiserver
 
 ACCOUNT = "system:serviceaccount:gpu-tiers:gpu-tiers"
 TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
+WORKLOAD = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
+QUEUED = f"{WORKLOAD.plural}.{WORKLOAD.group}"
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 BOUND, COSTS = "gpu-tiers-ca-bundle", "gpu-tiers-eviction-cost"
 """What bounds the rights to patch its configurations, and pods."""
@@ -266,7 +270,7 @@ def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, r
 
 REWRITTEN = {
     "another image": {"spec": {"containers": [{"name": "main", "image": "registry.example/mine:1"}]}},
-    "a toleration": {"spec": {"tolerations": [{"operator": "Exists"}]}},
+    "an early end": {"spec": {"activeDeadlineSeconds": 1}},
     "a label": {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}},
     "another annotation": {"metadata": {"annotations": {"a": "b"}}},
     "an annotation less": {"metadata": {"annotations": {"team": None}}},
@@ -275,30 +279,47 @@ REWRITTEN = {
 
 
 @pytest.mark.usefixtures("webhook")
-def test_of_pods_it_may_write_when_they_saved_last_and_nothing_else_and_only_where_the_policy_says_so(
+def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_where_the_policy_says_so(
     release: Release, namespace: str, render: Render
 ) -> None:
     kubectl = release.cluster.kubectl
     theirs = pod(main=GPU, labels=TRAINING) | {"metadata": {"name": "theirs", "annotations": {"team": "alpha"}}}
-    kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(theirs))
+    queued = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "theirs"}}
+    add_crds(release.cluster, crd(WORKLOAD))
+    for each in (theirs, queued | {"spec": {"priority": 400}}):
+        kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(each))
 
-    def patched(change: Manifest) -> str:
-        what = ("patch", "pod", "theirs", f"--namespace={namespace}", "-p", json.dumps(change))
-        return kubectl(*what, "--dry-run=server", f"--as={ACCOUNT}", check=False).stderr
+    def patched(change: Manifest, what: str = "pod") -> str:
+        kind = "--type=strategic" if what == "pod" else "--type=merge"
+        command = ("patch", what, "theirs", f"--namespace={namespace}", kind, "-p", json.dumps(change))
+        return kubectl(*command, "--dry-run=server", f"--as={ACCOUNT}", check=False).stderr
 
     saved = {"metadata": {"annotations": {"volcano.sh/last-checkpoint-time": "2026-11-26T12:00:00Z"}}}
+    boost = {"metadata": {"annotations": {"kueue.x-k8s.io/priority-boost": "3"}}}
     assert "cannot patch resource" in patched(saved)
-    telling = render(policy=FLAVORS | {"evictionCost": {"volcano": "Write"}})
-    bounds = [each for each in telling if each["metadata"]["name"] == COSTS]
-    release.cluster.apply(yaml.safe_dump_all([*bounds, *(each for each in telling if each["kind"] in RIGHTS)]))
+    costs = {"evictionCost": {"kueue": "Write", "volcano": "Write"}, "kueue": {"workloadPriorityClasses": True}}
+    telling = [each for each in render(policy=FLAVORS | costs) if each["kind"] in RIGHTS or named(each) == COSTS]
+    release.cluster.apply(yaml.safe_dump_all(telling))
+    reads = "reads-workloads"  # kubectl reads what it patches, the webhook does not
+    kubectl("create", "clusterrole", reads, "--verb=get", f"--resource={QUEUED}")
+    kubectl("create", "clusterrolebinding", reads, f"--clusterrole={reads}", f"--user={ACCOUNT}")
     refusal = "may change the annotation that tells what an eviction costs, and nothing else"
-    wait_until(lambda: refusal in patched(REWRITTEN["another annotation"]), 60, "the right, and what bounds it")
+    wait_until(lambda: refusal in patched(boost), 60, "the rights, and what bounds them")
     for what, change in REWRITTEN.items():
         assert refusal in patched(change), what
     assert patched(saved) == ""
+    wait_until(lambda: patched(boost, QUEUED) == "", 60, "what bounds them, for a kind that is new")
+    assert refusal in patched({"spec": {"priority": 1}}, QUEUED)
+    assert refusal in patched(saved, QUEUED)
     kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", COSTS)
     kubectl("delete", "pod", "theirs", f"--namespace={namespace}", "--wait=false")
+    kubectl("delete", "clusterrole,clusterrolebinding", reads)
+    delete_crd(release.cluster, QUEUED)
     release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS))
+
+
+def named(tree: Manifest) -> str:
+    return str(tree["metadata"]["name"])
 
 
 def test_readers_of_the_page_are_asked_about_by_rights_of_their_own(
