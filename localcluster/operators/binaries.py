@@ -18,8 +18,8 @@ TRAINER = Binary(
     "trainer", "v2.0.0", "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", 2
 )
 VOLCANO_CONTROLLERS = Binary(
-    "volcano-controllers", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/controller-manager", 2
+    "volcano-controllers", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/controller-manager", 2
 )
 VOLCANO_WEBHOOKS = Binary(
-    "volcano-webhooks", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
+    "volcano-webhooks", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
 )

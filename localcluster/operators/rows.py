@@ -126,6 +126,17 @@ secretGenerator:
 )
 """Its manifests without JobSet's, which stands beside it."""
 
+ASKED_OF_VOLCANO = (
+    "/jobs/mutate",
+    "/jobs/validate",
+    "/podgroups/validate",
+    "/queues/mutate",
+    "/queues/validate",
+    "/hypernodes/validate",
+    "/cronjobs/validate",
+)
+"""The webhooks that its manifests register; without the option it serves others."""
+
 VOLCANO_WEBHOOKS = Operator(
     binary=binaries.VOLCANO_WEBHOOKS,
     module="volcano.sh/volcano",
@@ -137,6 +148,7 @@ VOLCANO_WEBHOOKS = Operator(
         "--tls-private-key-file=$certificates/tls.key",
         "--ca-cert-file=$certificates/ca.crt",
         "--admission-conf=$config",
+        f"--enabled-admission={','.join(ASKED_OF_VOLCANO)}",
         "--webhook-namespace=volcano-system",
         "--webhook-service-name=volcano-admission-service",
         "--listen-address=127.0.0.1",
