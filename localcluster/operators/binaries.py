@@ -15,7 +15,7 @@ TRAINING_OPERATOR = Binary(
     2,
 )
 TRAINER = Binary(
-    "trainer", "v2.0.0", "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", 2
+    "trainer", "v2.3.0", "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", 2
 )
 VOLCANO_CONTROLLERS = Binary(
     "volcano-controllers", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/controller-manager", 2

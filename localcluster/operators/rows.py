@@ -119,7 +119,15 @@ secretGenerator:
 """,
     namespace="kubeflow-system",
     account="kubeflow-trainer-controller-manager",
-    arguments=(PROBE, "--webhook-server-port=$webhook"),
+    arguments=("--config=$config",),
+    configuration="""
+apiVersion: config.trainer.kubeflow.org/v1alpha1
+kind: Configuration
+webhook: {host: 127.0.0.1, port: $webhook}
+health: {healthProbeBindAddress: "127.0.0.1:$probe"}
+metrics: {bindAddress: "0"}
+leaderElection: {leaderElect: false}
+""",
     environment={"TMPDIR": "$folder"},
     serving_certificate="kubeflow-trainer-webhook-cert",
     mounted_at="k8s-webhook-server/serving-certs",
