@@ -5,7 +5,7 @@ from localcluster.binaries import Binary
 JOBSET = Binary("jobset", "v0.12.0", "jobset", "jobset", "sigs.k8s.io/jobset", 4)
 LWS = Binary("lws", "v0.9.0", "lws", "lws", "sigs.k8s.io/lws/cmd", 2)
 KUEUE = Binary("kueue", "v0.19.2", "kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 4)
-KUBERAY = Binary("kuberay", "v1.4.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
+KUBERAY = Binary("kuberay", "v1.6.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
 TRAINING_OPERATOR = Binary(
     "training-operator",
     "v1.8.1",
