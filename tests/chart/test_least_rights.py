@@ -381,6 +381,8 @@ def test_a_tier_and_a_tenant_that_names_it_come_in_one_upgrade_without_a_false_w
     told = release.upgrade(mode="Enforce", tenants=[alpha], webhook=webhook.values, policy=policy).stderr
     assert "is no tier" not in told
     assert "is no resource flavor" not in told
+    assert "above-ceiling" not in told
+    assert "demotes-nowhere" not in told
     patch = json.dumps({"spec": {"maxTier": "glod"}})
     by_hand = release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", patch).stderr
     assert '[unknown-tier] spec.maxTier: "glod" is no tier' in by_hand

@@ -30,6 +30,17 @@ async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_tha
     assert typed.warnings[0].startswith('[unknown-tier] spec.maxTier: "glod" is no tier'), "edited by hand since"
 
 
+async def test_nothing_is_said_of_the_ranks_of_tiers_that_helm_brings_with_it() -> None:
+    """An upgrade that puts platinum above gpu-training, and spare below gpu-interactive."""
+    above = ONE.having("spec.maxTier", "platinum").allowing(4, tier="gpu-training")
+    lends = ONE.having("spec.onExceed", "Demote").allowing(4, tier="platinum")
+    world = World(a_namespace())
+    for each in (above, lends):
+        with_it = each.having("metadata.annotations", {"gpu-tiers.dev/checked-names": "platinum gpu-training spare"})
+        assert (await world.validate(with_it, namespace="")).warnings == []
+        assert (await world.validate(each, namespace="")).warnings, "by hand, and no tier is named platinum"
+
+
 async def test_a_good_one_is_let_in_silently() -> None:
     assert (await World(a_namespace()).validate(ONE, namespace="")).warnings == []
 

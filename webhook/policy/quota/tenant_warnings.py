@@ -40,8 +40,7 @@ def tenant_warnings(
     }
     return (
         *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
-        *_above_ceiling(tenant, policy),
-        *((AdmissionWarning("demotes-nowhere"),) if demotes_nowhere(tenant, policy) else ()),
+        *(_by_rank(tenant, policy) if _in_force(policy, coming) else ()),
         *(
             AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
             for index, row in enumerate(tenant.rows)
@@ -56,13 +55,23 @@ def tenant_warnings(
 _IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
 
 
-def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
-    """Tiers that the tenant names and may not use. The API server refuses those beside `allowedTiers`."""
+def _in_force(policy: TierPolicy, coming: Collection[str]) -> bool:
+    """Whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
+    return {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}.issuperset(coming)
+
+
+def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
+    """Tiers that the tenant names and may not use, and a demotion to none.
+
+    The API server refuses those beside `allowedTiers`.
+    """
     rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
     for where, name in (("spec.defaultTier", tenant.default_tier), *rows):
         tier = policy.tiers.get(name or "")
         if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
             yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
+    if demotes_nowhere(tenant, policy):
+        yield AdmissionWarning("demotes-nowhere")
 
 
 def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
