@@ -1,9 +1,10 @@
 """Judges the workloads of an audit, of a cluster or of files: from a finding to what is kept of it."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from webhook.cli.cluster.gathering import Gathered, Gathering
 from webhook.cli.manifests.documents import BadInput, Document

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
@@ -92,4 +94,4 @@ async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[Cl
         with Steps() as steps:
             reader = ClusterReader(client, policy, steps, lookups)
             classes = await reader.part("device_classes", device_classes(client), {})
-            yield replace(reader, policy=replace(policy, classes=classes))
+            yield replace(reader, policy=structs.replace(policy, classes=classes))

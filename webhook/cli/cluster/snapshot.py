@@ -1,10 +1,10 @@
 """Reads a cluster for `gpu-tiers lint`: each part once, all that `check` looks at among them."""
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster.installed import installed_policy

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.audit.audited import Audited, AuditStanding, standing_of
@@ -51,8 +51,7 @@ class AuditReport(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        whole = asdict(self)
-        return {**whole, "workloads": [_workload(each) for each in self.workloads]}
+        return {**asdict(self), "workloads": [_workload(each) for each in self.workloads]}
 
 
 def audit_report(
