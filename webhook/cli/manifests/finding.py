@@ -195,15 +195,3 @@ def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
 def is_fact(document: Document) -> bool:
     """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
     return (OF_NO_NAMESPACE | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group
-
-
-def asks_for_nothing(finding: Finding) -> str:
-    """Why there is nothing to decide about an object of a known kind."""
-    if finding.elsewhere:
-        return (
-            f"no pod template lies where a {finding.document.kind} should have one (docs/workloads.md, or the policy's "
-            f"kinds), but one with GPUs seems to lie at {', '.join(finding.elsewhere)}; is that the right field?"
-        )
-    if finding.uncounted:
-        return f"it asks for no GPU that counts: {', '.join(finding.uncounted)} is not among the policy's resources"
-    return "it asks for no GPU and no tier"
