@@ -112,14 +112,17 @@ def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespa
 
 
 def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, namespace: str, node: str) -> None:
-    """One pod more would have no room in any tier; the pod that comes for this one has its place."""
-    rows = [{"tier": "gpu-training", "gpus": 2}, {"gpus": 4}]
-    tiers = ["gpu-training", "gpu-batch"]
+    """One pod more would have no room in any tier; the pod that comes for this one has its place.
+
+    A label for gpu-serving would change nothing: there it has no room either.
+    """
+    rows = [{"tier": "gpu-training", "gpus": 2}, {"tier": "gpu-serving", "gpus": 1}, {"gpus": 4}]
+    tiers = ["gpu-training", "gpu-serving", "gpu-batch"]
     with installed.tenant_for(namespace, namespace, allowedTiers=tiers, quotas=rows, onExceed="Demote") as tenant:
         assert installed.create(job("within", 2, node), namespace).code == 0
-        installed.eventually(lambda: installed.usage(tenant).startswith("gpu-training 2/2"), "what is within its quota")
+        installed.eventually(lambda: "gpu-training 2/2" in installed.usage(tenant), "what is within its quota")
         assert installed.create(job("finetune", 2, node), namespace).code == 0
-        installed.eventually(lambda: installed.usage(tenant) == "gpu-training 2/2, total 4/4", "a full tenant")
+        installed.eventually(lambda: "total 4/4" in installed.usage(tenant), "a full tenant")
         told = asked(installed, namespace, "explain", "job/finetune")
         (pod,) = (each for each in installed.get("pods", namespace)["items"] if "finetune" in each["metadata"]["name"])
         of_pod = asked(installed, namespace, "explain", pod["metadata"]["name"])

@@ -21,6 +21,7 @@ from webhook.cli.explain.next_pod import (
 )
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
+from webhook.ledger.accounts import Accounts
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
@@ -29,6 +30,7 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
+from webhook.policy.quota.charges import alternatives
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.report.explained import Explained, GangShown, TenantOfIt, changes
@@ -104,7 +106,7 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
-        changes=tuple(tier_changes(document, assignment, decided)) if assignment and decided else (),
+        changes=tuple(tier_changes(document, assignment, decided, asked.ledger)) if assignment and decided else (),
     )
 
 
@@ -161,10 +163,12 @@ def refusal_of(finding: Finding, *, booked: bool) -> str:
 _BUILT_IN_GROUPS = ("", "apps", "batch")
 
 
-def tier_changes(document: Document, assignment: Assignment, decision: Decision) -> Iterator[str]:
-    request, higher = decision.tier_request, assignment.demoted_from
-    own = {assignment.tier.name if assignment.tier else "", higher}
-    others = tuple(each.name for each in acceptable(request) if each.name not in own)
+def tier_changes(document: Document, assignment: Assignment, decision: Decision, ledger: Accounts) -> Iterator[str]:
+    request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
+    own, offered = {assignment.tier.name if assignment.tier else "", higher}, acceptable(request)
+    if higher and tenant and decision.charge:  # it would be demoted out of another tier without room as well
+        offered = [tier for tier, _ in alternatives(decision.charge, tenant, ledger.usage(tenant), offered)]
+    others = tuple(each.name for each in offered if each.name not in own)
     if higher:
         yield f"room in {higher}: a pod that is created while its tenant has room there gets it."
         if not others:
