@@ -3,9 +3,9 @@
 from localcluster.binaries import Binary
 
 JOBSET = Binary("jobset", "v0.12.0", "jobset", "jobset", "sigs.k8s.io/jobset", 4)
-LWS = Binary("lws", "v0.7.0", "lws", "lws", "sigs.k8s.io/lws/cmd", 2)
+LWS = Binary("lws", "v0.9.0", "lws", "lws", "sigs.k8s.io/lws/cmd", 2)
 KUEUE = Binary("kueue", "v0.19.2", "kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 4)
-KUBERAY = Binary("kuberay", "v1.4.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
+KUBERAY = Binary("kuberay", "v1.6.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
 TRAINING_OPERATOR = Binary(
     "training-operator",
     "v1.8.1",
@@ -15,11 +15,11 @@ TRAINING_OPERATOR = Binary(
     2,
 )
 TRAINER = Binary(
-    "trainer", "v2.0.0", "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", 2
+    "trainer", "v2.3.0", "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", 2
 )
 VOLCANO_CONTROLLERS = Binary(
-    "volcano-controllers", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/controller-manager", 2
+    "volcano-controllers", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/controller-manager", 2
 )
 VOLCANO_WEBHOOKS = Binary(
-    "volcano-webhooks", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
+    "volcano-webhooks", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
 )

@@ -119,12 +119,31 @@ secretGenerator:
 """,
     namespace="kubeflow-system",
     account="kubeflow-trainer-controller-manager",
-    arguments=(PROBE, "--webhook-server-port=$webhook"),
+    arguments=("--config=$config",),
+    configuration="""
+apiVersion: config.trainer.kubeflow.org/v1alpha1
+kind: Configuration
+webhook: {host: 127.0.0.1, port: $webhook}
+health: {healthProbeBindAddress: "127.0.0.1:$probe"}
+metrics: {bindAddress: "0"}
+leaderElection: {leaderElect: false}
+""",
     environment={"TMPDIR": "$folder"},
     serving_certificate="kubeflow-trainer-webhook-cert",
     mounted_at="k8s-webhook-server/serving-certs",
 )
 """Its manifests without JobSet's, which stands beside it."""
+
+ASKED_OF_VOLCANO = (
+    "/jobs/mutate",
+    "/jobs/validate",
+    "/podgroups/validate",
+    "/queues/mutate",
+    "/queues/validate",
+    "/hypernodes/validate",
+    "/cronjobs/validate",
+)
+"""The webhooks that its manifests register; without the option it serves others."""
 
 VOLCANO_WEBHOOKS = Operator(
     binary=binaries.VOLCANO_WEBHOOKS,
@@ -137,6 +156,7 @@ VOLCANO_WEBHOOKS = Operator(
         "--tls-private-key-file=$certificates/tls.key",
         "--ca-cert-file=$certificates/ca.crt",
         "--admission-conf=$config",
+        f"--enabled-admission={','.join(ASKED_OF_VOLCANO)}",
         "--webhook-namespace=volcano-system",
         "--webhook-service-name=volcano-admission-service",
         "--listen-address=127.0.0.1",

@@ -79,17 +79,17 @@ def trainer(start: Start, jobset: RunningOperator) -> RunningOperator:  # noqa: 
 
 @pytest.fixture(scope="package")
 def volcano(start: Start) -> RunningOperator:
-    """Volcano's controllers and webhooks without its scheduler, and the queue that a Job is in by default."""
+    """Volcano's controllers and webhooks without its scheduler, and the queues that this would make."""
     start(rows.VOLCANO_WEBHOOKS)
     running = start(rows.VOLCANO_CONTROLLERS)
-    metadata = {"name": "default"}
-    queue = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": metadata,
-        "spec": {"weight": 1},
-    }
-    running.cluster.apply(json.dumps(queue))
+    for name in ("root", "default"):
+        queue = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"weight": 1},
+        }
+        running.cluster.apply(json.dumps(queue))
     return running
 
 

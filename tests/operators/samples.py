@@ -63,6 +63,12 @@ def an_lws(name: str, replicas: int = 2, size: int = 2, gpus: int = 2) -> Tree:
     return a_workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, said)
 
 
+def a_disaggregated_set(name: str, **roles: int) -> Tree:
+    """Prefill and decode, each so many groups."""
+    each = [{"name": role, "spec": an_lws(role, replicas=groups)["spec"]} for role, groups in roles.items()]
+    return a_workload("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", name, {"roles": each})
+
+
 def a_ray(workers: int, gpus: int, **group: object) -> Tree:
     """The spec of a RayCluster: a head without a GPU, and one group of workers."""
     ray = "rayproject/ray-ml:2.46.0-gpu"

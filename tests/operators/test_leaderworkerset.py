@@ -2,7 +2,7 @@
 
 import pytest
 
-from .samples import an_lws
+from .samples import a_disaggregated_set, an_lws
 from .team import Team, uids
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("lws")]
@@ -49,4 +49,14 @@ def test_a_group_that_restarts_keeps_its_place(team: Team) -> None:
     assert "LeaderWorkerSet other asks for" in team.apply(an_lws("other", replicas=1, gpus=1))
     team.eventually(lambda: not uids(before) & uids(team.pods()), "a new group")
     team.runs(4)
+    team.shows("gpu-training 0/8, total 16/16")
+
+
+def test_each_role_of_a_disaggregated_set_is_let_in_whole_or_not_at_all(team: Team) -> None:
+    assert team.apply(a_disaggregated_set("llama", prefill=1, decode=2)) == ""
+    team.runs(6)
+    assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
+    told = team.apply(a_disaggregated_set("other", prefill=1, decode=1))
+    assert "the total is at 12 of 16 GPUs; this DisaggregatedSet asks for 8 in all" in told
+    team.runs(8)
     team.shows("gpu-training 0/8, total 16/16")

@@ -35,7 +35,7 @@ def a_runtime(name: str, **pod: object) -> Tree:
     labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
     template = {"metadata": {"labels": labels}, "spec": {"backoffLimit": 0, "template": node}}
     job_set = {"spec": {"replicatedJobs": [{"name": "node", "template": template}]}}
-    policy = {"numNodes": 1, "torch": {"numProcPerNode": "auto"}}
+    policy: Tree = {"numNodes": 1, "torch": {}}
     return a_workload("trainer.kubeflow.org/v1alpha1", RUNTIME, name, {"mlPolicy": policy, "template": job_set})
 
 

@@ -45,10 +45,14 @@ RUNS = {
     "RayCluster.ray.io < RayClusterReplicaSet.orchestration.aibrix.ai < RayClusterFleet.orchestration.aibrix.ai": "",
     # further gangs
     "Job.batch.volcano.sh": "Job",
+    "Job.batch.volcano.sh < CronJob.batch.volcano.sh": "Job",
     "HyperPodPyTorchJob.sagemaker.amazonaws.com": "HyperPodPyTorchJob",
     "TrainingJob.kai.alibabacloud.com": "TrainingJob",
     "StatefulSet.apps < LeaderWorkerSet.leaderworkerset.x-k8s.io": "LeaderWorkerSet",
     "StatefulSet.apps < Pod < StatefulSet.apps < LeaderWorkerSet.leaderworkerset.x-k8s.io": "LeaderWorkerSet",
+    "StatefulSet.apps < LeaderWorkerSet.leaderworkerset.x-k8s.io < DisaggregatedSet.disaggregatedset.x-k8s.io": (
+        "LeaderWorkerSet"
+    ),
     # what a wrapper holds decides, and the wrapper makes it again
     "AppWrapper.workload.codeflare.dev": "AppWrapper",  # of a bare pod
     "Job.batch < AppWrapper.workload.codeflare.dev": "AppWrapper",
