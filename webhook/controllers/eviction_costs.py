@@ -199,7 +199,7 @@ class EvictionCosts:
         found = {uid: each for store in self._found for uid, each in store.objects.items()}
         at_risk = (pod for pod in self._at_risk() if pod.holding.charge.tier and pod.holding.ends_in is None)
         wanted = self._scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
-        problems = [await self._write(uid, found[uid], value) for uid, value in changes(found, wanted)]
+        problems = [await self._write(uid, found[uid], value) for uid, value in writes_of_a_round(found, wanted)]
         return next(filter(None, problems), "")
 
     async def _wanted_sources(self, policy: TierPolicy) -> list[Source]:
@@ -245,7 +245,7 @@ class EvictionCosts:
         return ""
 
 
-def changes(found: Found, wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
+def writes_of_a_round(found: Found, wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
     """The values that are written in a round, by the uids of their objects."""
     new = ((uid, each, wanted.get(uid, GONE)) for uid, each in found.items() if each.ours)
     off = ((wish.off, uid, wish.value) for uid, each, wish in new if wish.value != each.value)

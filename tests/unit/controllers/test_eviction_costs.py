@@ -4,7 +4,15 @@ from dataclasses import replace
 from decimal import Decimal
 
 from tests.builders import a_policy
-from webhook.controllers.eviction_costs import MOST_WRITES, ROUND, Annotated, Wanted, boosts, changes, save_times
+from webhook.controllers.eviction_costs import (
+    MOST_WRITES,
+    ROUND,
+    Annotated,
+    Wanted,
+    boosts,
+    save_times,
+    writes_of_a_round,
+)
 from webhook.controllers.work_at_risk import PodAtRisk
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
@@ -69,7 +77,7 @@ def test_what_somebody_else_wrote_stays_and_what_runs_no_more_loses_its_own_firs
         "plain": workload(),
     }
     wanted = {"another's": Wanted("1", 6), "saved": Wanted("3", 6), "right": Wanted("3", 0)}
-    assert changes(found, wanted) == [("evicted", ""), ("saved", "3")]
+    assert writes_of_a_round(found, wanted) == [("evicted", ""), ("saved", "3")]
 
 
 def test_few_writes_keep_up_with_a_hundred_trainings_and_the_first_round_writes_no_more_than_any() -> None:
@@ -80,14 +88,14 @@ def test_few_writes_keep_up_with_a_hundred_trainings_and_the_first_round_writes_
     for second in range(0, 1800, int(ROUND)):
         now = NOW + second
         at_risk = [each._replace(since=now - since_save(number, second)) for number, each in enumerate(trainings)]
-        of_round = changes(found, boosts(at_risk, found, POLICY, now))
+        of_round = writes_of_a_round(found, boosts(at_risk, found, POLICY, now))
         for uid, value in of_round:
             found[uid] = replace(found[uid], value=value)
         rounds.append(len(of_round))
     assert rounds[0] == MOST_WRITES
     assert max(rounds[2:]) < 10
     assert sum(rounds) / 1800 < 0.6, "writes a second"
-    assert not changes(found, boosts(at_risk, found, POLICY, now))
+    assert not writes_of_a_round(found, boosts(at_risk, found, POLICY, now))
 
 
 def since_save(number: int, second: int) -> float:
