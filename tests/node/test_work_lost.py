@@ -8,6 +8,7 @@ import pytest
 from demonstration.preemption import GPUS
 from demonstration.programs import CRITICAL
 from demonstration.workloads import Tree, create, gpu_pod, keeping_data
+from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
@@ -77,7 +78,9 @@ def lost(node: NodeCluster, tier: str) -> float:
     return metric(node, "gpu_tiers_lost_gpu_seconds_total", victim_tier=tier, preemptor_tier="gpu-training")
 
 
-def test_what_is_told_to_be_lost_is_what_the_pods_know_of_it(node: NodeCluster, namespace: str, data: Path) -> None:
+def test_what_is_told_to_be_lost_is_what_the_pods_know_of_it(
+    node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Config
+) -> None:
     publish_programs(node, namespace)
     before = {each.name: lost(node, each.tier) for each in VICTIMS}
     records = {}
@@ -97,6 +100,7 @@ def test_what_is_told_to_be_lost_is_what_the_pods_know_of_it(node: NodeCluster, 
         record = records[each.name]
         seconds = (lost(node, each.tier) - before[each.name]) / each.gpus
         counted = record.seconds(each.since, "ended")
+        announce(pytestconfig, f"lost ({each.name}): {seconds:.1f} s of each GPU told, {counted:.1f} s counted")
         assert -ROUNDED < seconds - counted < each.untold + ROUNDED, each.name
         (sentence,) = [said for said in told(node, namespace) if f"/{each.name} " in said]
         assert ("; lost at most " in sentence) == (each.name == "nobody"), sentence
