@@ -4,6 +4,7 @@ Only a leader writes. An annotation that somebody else has written, as managedFi
 """
 
 import asyncio
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +15,6 @@ from math import inf
 from typing import Literal, NamedTuple
 
 import msgspec
-import structlog
 
 from webhook.cluster.pod_informer import RUNNING
 from webhook.controllers.work_at_risk import PodAtRisk
@@ -32,7 +32,7 @@ from webhook.objects.view import View, at, mapped, read
 from webhook.policy.checkpoint.eviction_cost import MOST, boost, room_between, save_time
 from webhook.policy.values.tier_policy import TierPolicy
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 UNTIL_HEARD = 60.0
 """Seconds after the start in which all trainings that report have done so: until then more work seems to be at risk."""
@@ -180,13 +180,13 @@ class EvictionCosts:
             except (ApiError, Unreadable) as error:
                 self._failed(str(error))
             except Exception:
-                log.exception("eviction costs not told", scheduler=self._scheduler.name)
+                log.exception("eviction costs not told", {"scheduler": self._scheduler.name})
             await asyncio.sleep(ROUND)
 
     def _failed(self, problem: str) -> None:
         """Said once: without the right to write it stays so."""
         if problem and problem != self._problem:
-            log.warning("eviction costs not told", scheduler=self._scheduler.name, error=problem)
+            log.warning("eviction costs not told", {"scheduler": self._scheduler.name, "error": problem})
         self._problem = problem
 
     async def _round(self) -> str:

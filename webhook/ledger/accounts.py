@@ -5,13 +5,12 @@ docs/decisions/compare-and-swap.md and docs/ledger.md.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
 from typing import Literal
-
-import structlog
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
@@ -23,7 +22,7 @@ from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 TAKEN_SECONDS, LONGEST_TAKEN = 0.1, 0.4
 """The leader says within this that it has a booking. Where nodes are so busy that it can't, we wait twice as long the
@@ -85,7 +84,7 @@ class HandOver:
         if began >= self._alone_since:
             self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
             self._patience = min(2 * self._patience, LONGEST_TAKEN)
-            log.info("bookings not handed over", reason=reason, seconds=self._alone)
+            log.info("bookings not handed over", {"reason": reason, "seconds": self._alone})
 
 
 class Accounts:

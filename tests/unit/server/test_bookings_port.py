@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from decimal import Decimal
 
 import httpx
 import pytest
+from msgspec import structs
 
 from certs.source import Bundle
 from tests.unit.server.serving import HOST, a_bundle, until
@@ -140,7 +140,7 @@ async def test_a_booking_arrives_as_it_was(leader: Replica, replica: Replica) ->
     pod = Booking("u1", "n", ALPHA, (charge,), "c1", "ring-0", Charge(Decimal(1), None), "g1", group)
     for booking in (pod, group):
         await replica.to(leader).booked(booking)
-    bare = dataclasses.replace(ALPHA, rows=())
+    bare = structs.replace(ALPHA, rows=())
     assert encoded(leader.taken[0]) == encoded(pod)
     assert leader.taken[0].group.tenant == leader.taken[1].tenant == bare
     assert leader.taken[1].charges == (charge, charge)

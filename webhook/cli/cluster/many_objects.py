@@ -20,7 +20,7 @@ from webhook.policy.workloads.workload import Workload
 from webhook.report.lint.snapshot import ClusterSnapshot
 
 
-async def listed(reader: ClusterReader, namespace: str | None = None) -> ClusterSnapshot:
+async def listed_snapshot(reader: ClusterReader, namespace: str | None = None) -> ClusterSnapshot:
     """Tenants, classes, and all namespaces or that one. Raises ApiError, and BadInput without that one."""
     homes: tuple[Namespace, ...] = ()
     if namespace:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.cli.cluster.gathering import Gathering
-from webhook.cli.cluster.many_objects import cluster_about, listed
+from webhook.cli.cluster.many_objects import cluster_about, listed_snapshot
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cli.manifests.documents import BadInput, Document
@@ -131,7 +131,7 @@ def _tree_of(raw: msgspec.Raw) -> Callable[[], dict[str, Any]]:
 
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
     """The facts about a cluster or a namespace. Raises ApiError, and BadInput where a right is missing for verdicts."""
-    client, policy, found = reader.client, reader.policy, await listed(reader, namespace)
+    client, policy, found = reader.client, reader.policy, await listed_snapshot(reader, namespace)
     _require(reader, "classes", "device_classes", "tenants", "namespaces", "home")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
