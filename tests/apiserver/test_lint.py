@@ -158,6 +158,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
             "training-without-hook",
             "grace-beyond-autoscaler",
             "listeners-unseen",
+            "evicted-by-age",
         ]
         assert "webhook-missing" in left["the right to list webhook configurations (admissionregistration.k8s.io)"]
         cluster.kubectl("delete", "clusterrolebinding", name)
