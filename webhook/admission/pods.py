@@ -153,15 +153,16 @@ def verdict_on(
     refusal: Refusal | None = None,
 ) -> Verdict:
     """The verdict on a pod or a group, with warnings beside those of its tier."""
-    tenant, hook, assignment = decision.tier_request.facts.tenant, decision.hook, decision.assignment
+    facts, hook, assignment = decision.tier_request.facts, decision.hook, decision.assignment
     return Verdict(
         assignment,
         operations,
         assignment.warnings + warnings,
         refusal,
-        tenant.name if tenant else None,
+        facts.tenant.name if facts.tenant else None,
         hook=hook.plan if hook else None,
         placement=decision.placement.neighbours.said if decision.placement else "",
+        workload=str(facts.owners[-1]) if facts.owners else "",
     )
 
 

@@ -25,7 +25,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
     `undecided`: the refusal is for now, because of something that passes. `hook` is what a pod gets for its end, or has
-    got already, and `placement` says how it lies to other pods. All of them empty: the object is not ours.
+    got already, and `placement` says how it lies to other pods. `workload` is the outermost one that makes it, as
+    Deployment/chat; "" where nothing is known to. All of them empty: the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -35,6 +36,7 @@ class Verdict(msgspec.Struct, frozen=True):
     tenant: str | None = None
     hook: HookPlan | None = None
     placement: str = ""
+    workload: str = ""
     undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:

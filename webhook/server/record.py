@@ -112,6 +112,7 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
     assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
     metadata = _metadata(request)
     name, owner = _name(request, metadata), _controller(metadata)
+    maker = verdict.workload or (f"{owner.kind}/{owner.name}" if owner else "")
     return VerdictShown(
         time=time.time(),
         kind=request.kind.kind,
@@ -122,7 +123,7 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
         tenant=verdict.tenant or "",
         why=_why(verdict),
         trace=tuple(map(sentence, assigned.trace)) if assigned else (),
-        workload=f"{owner.kind}/{owner.name}" if owner else f"{request.kind.kind}/{name}",
+        workload=maker or f"{request.kind.kind}/{name}",
         reason=verdict.refusal.reason if verdict.refusal else "",
     )
 

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from tests.builders import a_job, a_pod, a_tenant
+from tests.builders import a_deployment, a_job, a_pod, a_replicaset, a_tenant
 from tests.builders.world import World
 from webhook.report.latest import VerdictGroups, VerdictShown
 from webhook.server.metrics import Metrics
@@ -50,3 +50,14 @@ async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
     told = next(iter(groups)).last
     assert (told.outcome, told.tier) == ("let in", "gpu-training")
     assert "pods that have no room there run as gpu-serving" in told.why
+
+
+async def test_the_pods_of_a_deployment_and_itself_are_of_one_workload() -> None:
+    """Its ReplicaSets come and go; a person knows the Deployment."""
+    chat = a_deployment(a_pod().asking(), name="chat")
+    revision = a_replicaset(a_pod().asking(), name="chat-5d9").owned_by(chat)
+    groups, world = VerdictGroups(), World(chat, revision)
+    world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
+    await world.create(chat)
+    await world.create(a_pod().asking().owned_by(revision))
+    assert {each.last.workload for each in groups} == {"Deployment/chat"}
