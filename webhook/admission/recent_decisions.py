@@ -12,6 +12,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.objects.pods import Pod
+from webhook.policy.checkpoint.listen import INDEX
 from webhook.policy.decide import Decision
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -21,7 +22,6 @@ KEPT_BYTES = 16_384
 MOST_MAKERS, MOST_OF_ONE = 64, 4
 """Workloads whose pods come together, and decisions of each: as it was sent and as it was patched, of two templates."""
 
-INDEX = "batch.kubernetes.io/job-completion-index"
 OF_ONE_POD = frozenset({INDEX, "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"})
 """Labels and annotations by which the controllers of Jobs and StatefulSets number their pods."""
 _NUMBER = re.compile(r"-\d+(?=-?$)")
@@ -40,6 +40,8 @@ class RecentDecisions:
 
     def __init__(self) -> None:
         self._policy: TierPolicy | None = None
+        self._unread = OF_ONE_POD
+        """Of those keys the ones that no rule of the policy asks for."""
         self._by_maker: dict[tuple[str, str], tuple[_Kept, ...]] = {}
 
     def get(
@@ -48,7 +50,8 @@ class RecentDecisions:
         """The decision on a pod like this one, else what `decide` says now. Raises what that raises."""
         if policy is not self._policy:
             self._policy, self._by_maker = policy, {}
-        maker, alike = (facts.namespace.name, pod.metadata.controller_uid), _without_number(pod, facts, policy)
+            self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
+        maker, alike = (facts.namespace.name, pod.metadata.controller_uid), _without_number(pod, facts, self._unread)
         kept = self._by_maker.get(maker, ())
         for each in kept:
             # Nothing is decided by `holders`: it is what a decision has counted already.
@@ -68,12 +71,10 @@ class RecentDecisions:
         self._by_maker[maker] = kept
 
 
-def _without_number(pod: Pod, facts: Facts, policy: TierPolicy) -> Pod:
+def _without_number(pod: Pod, facts: Facts, unread: frozenset[str]) -> Pod:
     """The pod without what tells it from its siblings, unless a rule asks for it, or each shard is a run of its own."""
     metadata = pod.metadata
-    read = {label for rule in policy.rules for label in rule.match.labels}
-    read |= {INDEX} if any(owner.shards for owner in facts.owners) else set()
-    number = OF_ONE_POD - read
+    number = unread - {INDEX} if any(owner.shards for owner in facts.owners) else unread
     generated = metadata.generate_name
     alike = structs.replace(
         metadata,

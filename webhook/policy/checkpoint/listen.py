@@ -44,7 +44,7 @@ _PROJECTED: dict[str, Any] = {
 }
 
 _PATH, _FOLDER, _RUN = "PYTHONPATH", "GPU_TIERS_FOLDER", "GPU_TIERS_RUN"
-_INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX = "batch.kubernetes.io/job-completion-index"
 _ISOLATED = re.compile(r"\bpython[0-9.]*(\s+-[A-Za-z]+)*\s+-[A-Za-z]*[EIS]")
 """Options by which Python looks at no variable, or runs no sitecustomize."""
 _NO_PYTHON = re.compile(r"(^|/)(alpine|busybox|golang|julia|nginx|node|openjdk|r-base|rust)([:@]|$)")
@@ -121,7 +121,7 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
         return ""
     if whole.uid.startswith(FROM_FILE):
         return ""
-    index = pod.metadata.annotations.get(_INDEX) if whole.shards else None
+    index = pod.metadata.annotations.get(INDEX) if whole.shards else None
     return f"{whole.uid}-{index}" if index else whole.uid
 
 
