@@ -116,4 +116,4 @@ def both_on_the_page(node: NodeCluster, namespace: str, victim: str, sentence: s
     shown = pages(node)
     row = f"{namespace}/{victim} gpu-batch {namespace}/critical gpu-serving {GPUS} {LOST}"
     assert [row in page for page in shown].count(True) == 1
-    assert any(f"{namespace}/ReplicaSet/sweep-" in page and sentence in page for page in shown)
+    assert any(f"{namespace}/Deployment/sweep" in page and sentence in page for page in shown)
