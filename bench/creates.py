@@ -52,7 +52,7 @@ from bench.figures import (
 )
 from installation.beside import install_chart
 from installation.readiness import wait_for_webhook
-from installation.replicas import start_replicas
+from installation.replicas import Replica, start_replicas
 from localcluster import ControlPlane
 from localcluster.waiting import wait_until
 from webhook.policy.quota.tenant_quotas import API_VERSION
@@ -158,22 +158,22 @@ async def measure(servers: dict[int, ApiServer], rounds: int) -> Taken:
     return taken
 
 
-def started(replicas: int, stack: ExitStack) -> ControlPlane:
+def started(count: int, stack: ExitStack) -> tuple[ControlPlane, list[Replica]]:
     """Start a control plane with that many replicas; wait until all that is installed has an effect."""
     cluster = stack.enter_context(ControlPlane(controller_manager=False, scheduler=False, kwok=False))
     create(cluster, *(each for name in ("default", *BARE.values(), *OURS) for each in namespace(name)))
     address = install_chart(cluster, exemptNamespaces=["kube-system", *BARE.values()])
-    first, *_ = start_replicas(cluster, address, replicas, "--log-level=warning")
+    replicas = start_replicas(cluster, address, count, "--log-level=warning")
     wait_for_webhook(cluster)
     create(cluster, *map(tenant, (*SPREAD, "gangs")))
     for condition in ("Ready", "Exact"):
         cluster.kubectl("wait", f"--for=condition={condition}", "tenantquota", "--all", "--timeout=60s")
-    if replicas == 1:
-        call_directly(cluster, "direct", address.port, first)
+    if count == 1:
+        call_directly(cluster, "direct", address.port, replicas[0])
         install(cluster, quota=GPUS)
         for each in (BARE[POLICIES], BARE[GO_PAIR], BARE[ASGI_PAIR], *OURS):
             wait_until(partial(gives_a_class, cluster, each), 60, f"a class in namespace {each}")
-    return cluster
+    return cluster, replicas
 
 
 def namespace(name: str) -> Iterator[Tree]:
@@ -200,7 +200,7 @@ def run(rounds: int) -> tuple[str, Run]:
     """One run, on control planes of its own; the version of Kubernetes with it."""
     began = time.monotonic()
     with ExitStack() as stack:
-        clusters = {replicas: started(replicas, stack) for replicas in (1, 3)}
+        clusters = {replicas: started(replicas, stack)[0] for replicas in (1, 3)}
         servers = {replicas: ApiServer(cluster.kubeconfig) for replicas, cluster in clusters.items()}
         taken = uvloop.run(measure(servers, rounds))
         path = "--output=jsonpath={.status.used}"
