@@ -57,6 +57,12 @@ class World(Protocol):
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """These gangs of a tenant can't run within its quota, and no others. It may be told so again and again."""
 
+    def lets_go(self, namespace: str) -> bool:
+        """Whether nobody's quota holds pods there: what is gated by us is opened, whatever is used."""
+
+    async def open_gate(self, uid: str, holding: Holding) -> None:
+        """Open our gate of a pod as it was seen. Raises ApiError, also where it has changed since."""
+
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of `wanted` or `status`. It must be quick."""
 
