@@ -19,6 +19,7 @@ from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.kube.client import Client
 from webhook.kube.wire import RFC_3339
+from webhook.ledger.leader.line import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
@@ -164,6 +165,9 @@ class ObservedWorld:
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         await self._pods.open_gate(uid, holding)
+
+    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
+        pass
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """An event on each gang, and on its TenantQuota, when it comes to that."""

@@ -11,11 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, at_tier
+from webhook.ledger.draft import NotNow
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
-from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 
@@ -92,19 +93,28 @@ def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
     )
 
 
-def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[Waiting]:
+class InLine(msgspec.Struct, frozen=True):
+    """Who waits on: for what is short, or behind somebody else where nothing is."""
+
+    waiting: Waiting
+    short: Shortfall | None = None
+
+
+def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]:
     """Book all that have room, in the order of their turns; who waits on, in that order.
 
     `strict`: nobody passes one who waits for room on a row that both draw on.
     """
     tenant = copy.version.in_force
-    left, reserved = list[Waiting](), set[QuotaRow]()
+    left, reserved = list[InLine](), set[QuotaRow]()
     for waiting in line_of(_without_changed(copy, view), view, tenant):
         rows = {row for charge in waiting.charges for row in charge.rows(tenant)}
         if not waiting.entitled and rows & reserved:
-            left.append(waiting)
-        elif not _book(copy, waiting, tenant):
-            left.append(waiting)
+            left.append(InLine(waiting))
+            continue
+        answer = _book(copy, waiting, tenant)
+        if not isinstance(answer, Booked):
+            left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
             if strict and not waiting.entitled:
                 reserved |= rows
     return left
@@ -121,12 +131,13 @@ def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
     return copy.account
 
 
-def _book(copy: WorkingCopy, waiting: Waiting, tenant: Tenant) -> bool:
-    """Whether there was room: for a gang as a whole, and then its pods draw on that, each that can."""
-    if waiting.gang is not None and not isinstance(copy.book(waiting.gang), Booked):
-        return False
+def _book(copy: WorkingCopy, waiting: Waiting, tenant: Tenant) -> Booked | Shortfall | NotNow:
+    """Book a gang as a whole, and then its pods, each that can: they draw on that. The first answer that is a no."""
+    whole = copy.book(waiting.gang) if waiting.gang else Booked()
+    if not isinstance(whole, Booked):
+        return whole
     answers = [copy.book(_of(pod, tenant)) for pod in waiting.pods]
-    return all(isinstance(each, Booked) for each in answers)
+    return next((each for each in answers if not isinstance(each, Booked)), Booked())
 
 
 def _of(pod: GatedPod, tenant: Tenant) -> Booking:

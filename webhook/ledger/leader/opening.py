@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line import Waiting, book_line
+from webhook.ledger.leader.line import InLine, book_line
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
 from webhook.ledger.protocol import TryAgain
@@ -52,21 +52,22 @@ class Opening:
 
     async def _book(self, name: str) -> None:
         view = self._leading.view
-        waiting = list[Waiting]()
+        line = list[InLine]()
 
         def edit(copy: WorkingCopy) -> None:
             strict = self._reserves(name, copy.version.in_force)
-            waiting[:] = book_line(copy, view, strict=strict) if copy.sealed else ()
+            line[:] = book_line(copy, view, strict=strict) if copy.sealed else ()
 
         try:
             await self._leading.term.change(name, edit)
         except TryAgain as problem:
             log.warning("line not booked", {"tenant": name, "error": str(problem)})
             return
-        self._note_head(name, waiting)
+        self._note_head(name, line)
+        self._leading.world.tell_line(name, line)
 
-    def _note_head(self, name: str, waiting: Iterable[Waiting]) -> None:
-        head = next((each.first.uid for each in waiting if not each.entitled), "")
+    def _note_head(self, name: str, line: Iterable[InLine]) -> None:
+        head = next((each.waiting.first.uid for each in line if not each.waiting.entitled), "")
         if self._heads.get(name, ("", 0.0))[0] != head:
             self._heads[name] = head, self._leading.clock()
 
