@@ -95,6 +95,18 @@ RULES: Rules = {
     "backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out": lambda spec: (
         not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Warn")
     ),
+    "backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out": lambda spec: (
+        not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Hold")
+    ),
+    "onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; leave one of them out": (
+        lambda spec: not (spec.get("onExceed") == "Hold" and spec.get("quotaAuthority") in ("Kueue", "KAI"))
+    ),
+    "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out": lambda spec: (
+        spec.get("onExceed") == "Hold" or not {"holdOrder", "reserveSeconds"} & spec.keys()
+    ),
+    "reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out": lambda spec: (
+        "reserveSeconds" not in spec or spec.get("holdOrder") != "BestEffort"
+    ),
     "In and NotIn need values; Exists and DoesNotExist take none": lambda line: (
         (line["operator"] in ("In", "NotIn")) == bool(line.get("values"))
     ),
@@ -162,6 +174,8 @@ def _items(value: list[Any], schema: Schema, path: str) -> Iterator[str]:
 def _scalar(value: object, schema: Schema, path: str) -> Iterator[str]:
     if value not in schema.get("enum", (value,)):
         yield f"{path}: {_quoted(value)} is not accepted; write one of {', '.join(schema['enum'])}"
+    if isinstance(value, int) and value < schema.get("minimum", value):
+        yield f"{path}: {_quoted(value)} should be {schema['minimum']} or more"
     if isinstance(value, str):
         yield from _size(len(value), schema, path, "Length", "characters")
         if not re.search(schema.get("pattern", ""), value):

@@ -130,10 +130,10 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     is_elastic = together(charges) != together(needed)
     if decision.gang is None and not is_elastic:
         return fit(charges, tenant, at_once=own.row.at_once)
-    least = fit(needed, tenant, at_once=True, wished=charges, booked=True)
+    least = fit(needed, tenant, at_once=True, wished=charges, booked=not tenant.holds)
     if least.refusal or not is_elastic:
         return least
-    return fit(charges, replace(tenant, on_exceed="Warn"), at_once=True)
+    return fit(charges, tenant, at_once=True, strict=False)
 
 
 def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:

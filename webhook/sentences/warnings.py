@@ -248,6 +248,10 @@ WITHOUT_ID: Mapping[str, str] = {
     "of its pods can start now",
     "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so {start} "
     "of its pods can start now",
+    "its-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so its pods "
+    "wait for their turn (onExceed: Hold)",
+    "more-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so those pods "
+    "wait for their turn (onExceed: Hold)",
     "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
     "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "

@@ -41,6 +41,23 @@ tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAutho
 {{- if eq "Warn" (default "Deny" $spec.onExceed) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out
 {{- end -}}
+{{- if eq "Hold" (default "Deny" $spec.onExceed) }}
+tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out
+{{- end -}}
+{{- end -}}
+{{- if eq "Hold" (default "Deny" $spec.onExceed) -}}
+{{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
+tenants[{{ $index }}].spec.onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; leave one of them out
+{{- end -}}
+{{- if and (hasKey $spec "reserveSeconds") (eq "BestEffort" (default "Strict" $spec.holdOrder)) }}
+tenants[{{ $index }}].spec.reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out
+{{- end -}}
+{{- else -}}
+{{- range $field := list "holdOrder" "reserveSeconds" -}}
+{{- if hasKey $spec $field }}
+tenants[{{ $index }}].spec.{{ $field }}: is for pods that wait; write onExceed: Hold, or leave it out
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- $rows := dict -}}
 {{- range $row, $quota := $spec.quotas -}}

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from webhook.policy.values.tiers import Tier, Tiers
 
-OnExceed = Literal["Deny", "Demote", "Warn"]
+OnExceed = Literal["Deny", "Demote", "Warn", "Hold"]
+HoldOrder = Literal["Strict", "BestEffort"]
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -75,7 +76,8 @@ Usage = Mapping[QuotaRow, Decimal]
 class Tenant(msgspec.Struct, frozen=True):
     """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
 
-    `backstop`: its rows are wanted as ResourceQuotas too.
+    `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first workload of its
+    line keeps for itself what is free; None: without end.
     """
 
     name: str
@@ -88,6 +90,8 @@ class Tenant(msgspec.Struct, frozen=True):
     charged_elsewhere: bool = False
     backstop: bool = False
     created: str = ""
+    hold_order: HoldOrder = "Strict"
+    reserve_seconds: int | None = None
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         return all(line.matches(namespace_labels) for line in self.selector)
@@ -95,6 +99,10 @@ class Tenant(msgspec.Struct, frozen=True):
     @property
     def demotes(self) -> bool:
         return self.on_exceed == "Demote" and not self.charged_elsewhere
+
+    @property
+    def holds(self) -> bool:
+        return self.on_exceed == "Hold" and not self.charged_elsewhere
 
     def bounding_every_tier(self) -> Self:
         """With those of its rows alone that no lower tier is a way round."""
