@@ -29,9 +29,10 @@ async def holding(cluster: Cluster, quota: int, **more: Any) -> Process:
     return leader
 
 
-async def next_leader(cluster: Cluster) -> Process:
-    """Another process gets the Lease."""
+async def next_leader(cluster: Cluster, *held: str) -> Process:
+    """Another process gets the Lease; requests of it that begin so wait."""
     heir = await cluster.process("heir")
+    heir.client.hold(*held)
     heir.lead()
     await cluster.time(1)
     return heir
@@ -61,12 +62,11 @@ async def what_is_booked_for_a_gated_pod_stays_however_old_it_is(cluster: Cluste
     slow.client.hold("PATCH")
     await cluster.gated("A")
     await cluster.time(1)
-    await slow.client.let("PATCH", fate=Fate.LATE)
+    slow.pause()
     await cluster.gated("B", priority=1000)
-    heir = await next_leader(cluster)
-    heir.client.hold("PATCH /api/v1/namespaces/n/pods/A")
+    await next_leader(cluster, "PATCH /api/v1/namespaces/n/pods/A")
     await cluster.time(3 * H)
-    slow.client.commit_late()
+    slow.client.release()
     await cluster.time(1)
     assert cluster.open() == ["A"]
     assert cluster.charge() == 1
