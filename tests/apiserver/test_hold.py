@@ -127,6 +127,23 @@ def test_a_pod_that_is_made_anew_gets_the_place_of_its_predecessor(line: Line) -
     assert line.waiting() == {"waits"}
 
 
+def test_a_deployment_that_rolls_without_surge_loses_nothing_to_the_line(line: Line) -> None:
+    template = gpu_pod("", 8, tier="gpu-batch", node=line.node)
+    template["metadata"] = {"labels": {"app": "score", "gpu-tiers.dev/tier": "gpu-batch"}}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "score"}}, "strategy": rolling}
+    spec["template"] = {key: template[key] for key in ("metadata", "spec")}
+    line.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "score"}, "spec": spec})
+    line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
+    line.create(line.pod("waits", tier="gpu-training"))
+    line.installed.eventually(lambda: "waits" in line.waiting(), "another that waits")
+    before = line.running()
+    where = (f"--namespace={line.namespace}", "deployment/score")
+    line.installed.cluster.kubectl("set", "image", *where, "main=registry.example/work:2")
+    line.installed.eventually(lambda: len(line.running() - before) == 1, "the pod of the next revision")
+    assert line.waiting() == {"waits"}
+
+
 def test_what_can_never_fit_is_refused(line: Line) -> None:
     answer = line.installed.create(line.pod("huge", gpus=9), line.namespace)
     assert "GPUs" in answer.stderr, answer.stderr

@@ -25,11 +25,13 @@ from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID
+from webhook.objects.pods import LONGEST_UID, Metadata
+from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.quota.gate import GATE, is_gated
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
 from webhook.report.waiting import gates_said
@@ -210,10 +212,24 @@ class ObservedPods:
             metadata.name,
             intern(_short(metadata.annotations.get(GANG, ""))),
             _gated(seen),
+            await self._workload_of(metadata, policy),
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
         node, waits = intern(seen.pod.spec.node_name), _waits(seen, charge)
         return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
+
+
+    async def _workload_of(self, metadata: Metadata, policy: TierPolicy) -> str:
+        """Of a tenant that holds; "" where nobody asks, or its owners can't be read now."""
+        owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
+        tenant = self._cluster.known.tenant(home) if home else None
+        if owner is None or tenant is None or not tenant.holds:
+            return ""
+        try:
+            found = await self._cluster.lookups.owners.outermost(metadata.namespace, owner, policy.kinds)
+        except Unreadable:
+            return ""
+        return intern(_short(found.uid)) if found else ""
 
 
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:

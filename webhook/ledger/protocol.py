@@ -75,7 +75,8 @@ class Holding(msgspec.Struct, frozen=True):
     """What a pod that exists holds. `ends_in`: seconds from when its deletion is seen first to when it counts no more.
 
     `preempted`: the scheduler has evicted it for another pod, and it ends soon enough to pass on its place.
-    `gated`: it holds nothing yet, and would hold this.
+    `gated`: it holds nothing yet, and would hold this. `workload` is the uid of the outermost one that makes it, where
+    its tenant holds what is over its quota.
     """
 
     namespace: str
@@ -86,6 +87,12 @@ class Holding(msgspec.Struct, frozen=True):
     name: str = ""
     gang: str = ""
     gated: Gated | None = None
+    workload: str = ""
+
+    @property
+    def made_by(self) -> tuple[str, str]:
+        """Whose pods take each other's place: a Deployment's, when it rolls from one ReplicaSet to the next."""
+        return self.namespace, self.workload or self.controller
 
     @property
     def draws_on(self) -> tuple[str, str]:

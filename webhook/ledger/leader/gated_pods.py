@@ -78,10 +78,10 @@ class GatedPods:
     def left(self, holding: Holding) -> None:
         """A pod has ended that held GPUs."""
         if holding.controller:
-            self._left[holding.draws_on, next(self._seen)] = self._clock() + VACANT_SECONDS
+            self._left[holding.made_by, next(self._seen)] = self._clock() + VACANT_SECONDS
 
     def vacant(self) -> Counter[GangKey]:
-        """How many places pods of each controller or gang have left a short while ago."""
+        """How many places pods of each workload have left a short while ago."""
         now = self._clock()
         while self._left and next(iter(self._left.values())) <= now:
             self._left.popitem(last=False)

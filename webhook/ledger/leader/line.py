@@ -62,11 +62,11 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
 
 
 def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[Waiting]:
-    """Of a controller's pods as many are entitled as have ended."""
+    """Of a workload's pods as many are entitled as have ended."""
     vacant = view.gated.vacant()
     for pod in pods:
-        heir = vacant[pod.holding.draws_on] > 0
-        vacant[pod.holding.draws_on] -= heir
+        heir = vacant[pod.holding.made_by] > 0
+        vacant[pod.holding.made_by] -= heir
         yield Waiting((pod,), entitled=heir)
 
 

@@ -106,7 +106,7 @@ class Opening:
             where = {"namespace": pod.holding.namespace, "pod": pod.holding.name}
             log.warning("gate not opened", {**where, "reason": str(error)})
             return
-        self._leading.view.gated.fill(pod.holding.draws_on)
+        self._leading.view.gated.fill(pod.holding.made_by)
 
 
 def _has_any(version: Version | None, namespaces: set[str]) -> bool:
