@@ -9,7 +9,6 @@ import pytest
 from tests.ledger.cluster import Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
-from tests.ledger.simulated_client import Fate
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.ledger.leader import line, opening
 from webhook.ledger.leader.expiry import Proof
@@ -121,6 +120,19 @@ async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> N
     assert cluster.open() == ["A", "C"]
 
 
+@STORIES.of("never", replaced(line, "whole_shortfall", lambda *_: None))
+async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> None:
+    await holding(cluster, 2)
+    await cluster.gated("A")
+    await cluster.time(1)
+    await cluster.gated("B", gpus=2)
+    cluster.lower("alpha", 1)
+    await cluster.gated("C")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["C"]
+
+
 @STORIES.of("tier", replaced(line.Waiting, "turn", property(lambda each: (each.first.seen,))))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
@@ -170,7 +182,7 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     assert cluster.charge() == 2
 
 
-@STORIES.of("finish", replaced(opening, "_promised", lambda _: iter(())))
+@STORIES.of("finish", replaced(opening, "_promised", lambda *_: iter(())))
 async def the_next_leader_opens_what_one_has_booked(cluster: Cluster) -> None:
     dying = await holding(cluster, 1)
     dying.client.hold("PATCH")

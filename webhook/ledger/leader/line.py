@@ -16,7 +16,7 @@ from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
-from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.quota.charges import Charge, Shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 
@@ -115,7 +115,10 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
         answer = _book(copy, waiting, tenant)
         if not isinstance(answer, Booked):
             left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
-            if strict and not waiting.entitled:
+            ever = (
+                whole_shortfall(waiting.charges, tenant, {}) is None
+            )  # else its quota was lowered, and it blocks nobody
+            if strict and ever and not waiting.entitled:
                 reserved |= rows
     return left
 

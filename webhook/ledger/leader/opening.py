@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from webhook.kube.errors import ApiError
-from webhook.ledger.leader.gated_pods import GatedPod
+from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
 from webhook.ledger.leader.line import InLine, book_line
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
@@ -44,10 +44,10 @@ class Opening:
         free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
         held = set(here).difference(free)
         lines = [name for name in versions.names() if _has_any(versions.newest(name), held)]
+        self._let_in = {}
         await for_each(lines, self._book)
-        promised = (uid for name in lines for uid in _promised(versions.newest(name)))
-        found = [*gated.of(free), *filter(None, map(gated.get, promised))]
-        self._let_in, self._asked = {each.uid: each for each in found}, set()
+        promised = (each for name in lines for each in _promised(versions.newest(name), gated))
+        self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
         self._woken.set()
 
     async def _book(self, name: str) -> None:
@@ -113,5 +113,9 @@ def _has_any(version: Version | None, namespaces: set[str]) -> bool:
     return version is not None and version.sealed and not namespaces.isdisjoint(version.account.namespaces)
 
 
-def _promised(version: Version | None) -> Iterator[str]:
-    yield from (each.uid for each in version.account.reservations) if version and version.sealed else ()
+def _promised(version: Version | None, gated: GatedPods) -> Iterator[GatedPod]:
+    """The gated pods that ask for what the account promises them."""
+    for promise in version.account.reservations if version and version.sealed else ():
+        pod = gated.get(promise.uid)
+        if pod is not None and promise.charges == (pod.holding.charge,):
+            yield pod
