@@ -21,6 +21,7 @@ from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.placement.schedulers import SchedulingPlan
 from webhook.policy.quota.claimed import CLAIMED, claimed
+from webhook.policy.quota.gate import GATE, is_gated
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
@@ -51,6 +52,12 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         yield from _placement(pod, decision.placement)
     if decision.scheduling is not None and decision.scheduling.scheduler:
         yield add("/spec/schedulerName", decision.scheduling.scheduler)
+
+
+def gate(pod: Pod) -> Iterator[Operation]:
+    """Our scheduling gate."""
+    if not is_gated(pod):
+        yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": GATE}])
 
 
 def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:

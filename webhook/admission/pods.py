@@ -16,10 +16,11 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
+from webhook.policy.decide import Decision, decide_pod, pod_fits_ever, pod_warnings, without_room
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.claimed import claimed, misstated
 from webhook.policy.quota.demand import held_by
+from webhook.policy.quota.gate import is_gated, is_held
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
@@ -29,7 +30,7 @@ from webhook.policy.workloads.pod_groups import PodsTogether
 class PodReviewer(Reviewer, frozen=True):
     """Judges a pod at its CREATE."""
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:
         # 1. Read the pod. Nothing is looked up for one that can't be ours.
         pod = read_pod(request.object)
 
@@ -38,12 +39,15 @@ class PodReviewer(Reviewer, frozen=True):
         if decision is None:
             return Verdict()
 
-        # 3. Write the decision as a patch.
-        verdict = verdict_on(decision, tuple(patch.of_pod(pod, decision)))
+        # 3. Write the decision as a patch; and the gate, where the quota holds what is over it.
+        held = mode is Mode.Enforce and _is_held(decision)
+        gate = patch.gate(pod) if held else ()
+        verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
         # 4. Of what will be booked ask whether the name is free. It is asked here and not at validation, where a
         #    generated name looks like a given one.
-        return await with_free_name(verdict, request, "pods", self.cluster) if _charged(decision) else verdict
+        booked = _charged(decision) and not held
+        return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Whether a pod bears its tier, may have it, and fits the quota; then it is booked."""
@@ -66,7 +70,11 @@ class PodReviewer(Reviewer, frozen=True):
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 
-        # 4. Book its charge; in Audit and for a dry run only look whether there is room.
+        # 4. Behind our gate it waits for its turn, if it could ever have room. The leader books it, and opens.
+        if mode is Mode.Enforce and is_gated(pod) and _is_held(decision):
+            return verdict.fitted(pod_fits_ever(decision))
+
+        # 5. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
     async def _decision(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
@@ -170,6 +178,12 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     tier, live, request = decision.assignment.tier, decision.live, decision.tier_request
     unlike = disagreement(pod, tier, live) if tier and live else None
     return unlike or misstated(pod, claimed(request.facts.devices, request.policy))
+
+
+def _is_held(decision: Decision) -> bool:
+    """Whether it waits for its turn. A group of pods that no workload makes is let in as a whole or refused."""
+    facts = decision.tier_request.facts
+    return facts.together is None and is_held(decision.tier_request.pod, facts.tenant, decision.charge)
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:

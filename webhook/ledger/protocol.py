@@ -63,10 +63,20 @@ class Booked(msgspec.Struct, frozen=True):
     """The booking holds."""
 
 
+class Gated(msgspec.Struct, frozen=True):
+    """How a pod waits behind our gate: with which priority, since when (RFC 3339), and at which resourceVersion."""
+
+    priority: int
+    since: str
+    version: str
+
+
 class Holding(msgspec.Struct, frozen=True):
     """What a pod that exists holds. `ends_in`: seconds from when its deletion is seen first to when it counts no more.
 
     `preempted`: the scheduler has evicted it for another pod, and it ends soon enough to pass on its place.
+    `gated`: it holds nothing yet, and would hold this. `workload` is the uid of the outermost one that makes it, where
+    its tenant holds what is over its quota.
     """
 
     namespace: str
@@ -76,6 +86,13 @@ class Holding(msgspec.Struct, frozen=True):
     preempted: bool = False
     name: str = ""
     gang: str = ""
+    gated: Gated | None = None
+    workload: str = ""
+
+    @property
+    def made_by(self) -> tuple[str, str]:
+        """Whose pods take each other's place: a Deployment's, when it rolls from one ReplicaSet to the next."""
+        return self.namespace, self.workload or self.controller
 
     @property
     def draws_on(self) -> tuple[str, str]:

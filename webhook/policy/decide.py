@@ -22,7 +22,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
@@ -113,6 +113,15 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     whole = group is not None and own is not None and short.charge.gpus > own.gpus
     what = f"group {group.name} of {group.count} pods" if group and whole else POD
     return pod_fit(short, tenant, acceptable(asked), rooms, what)
+
+
+def pod_fits_ever(decision: Decision) -> Fit:
+    """The refusal of a pod for which a row is too small, whatever else draws on it."""
+    charge, tenant = decision.charge, decision.tier_request.facts.tenant
+    row = never_fits(charge, tenant) if charge and tenant else None
+    if charge is None or tenant is None or row is None:
+        return Fit()
+    return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
 
 
 def pod_fit(

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of
-from webhook.admission.webhook import mode_in
 from webhook.cli.cluster.gathering import anew
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.explain.next_pod import (
@@ -32,7 +31,6 @@ from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.quota.charges import alternatives
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.report.explained import Explained, GangShown, TenantOfIt, changes
 from webhook.report.object_verdict import VerdictName
 from webhook.report.tenants import tenant_shown
@@ -101,7 +99,7 @@ async def _judged(
     return replace(
         there,
         **said,
-        mode=mode_in(asked.policy, home.labels.get(MODE_LABEL, "")).name,
+        mode=asked.policy.mode_in(home.labels).name,
         left_alone="" if finding.tiered or not finding.allowed else finding.asks_nothing,
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),

@@ -1,0 +1,94 @@
+"""Pods that wait behind the gate of gpu-tiers, and the places that others of their controller have left."""
+
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import count
+
+import msgspec
+
+from webhook.ledger.account import GangKey
+from webhook.ledger.protocol import Holding
+
+VACANT_SECONDS = 30.0
+"""So long the place of a pod that has ended is kept in mind for the one that its controller makes instead."""
+
+
+class GatedPod(msgspec.Struct, frozen=True):
+    """One of them. `seen` counts up: of two that are as old, the one that was seen first comes first."""
+
+    uid: str
+    holding: Holding
+    seen: int
+
+    @property
+    def priority(self) -> int:
+        return self.holding.gated.priority if self.holding.gated else 0
+
+    @property
+    def age(self) -> tuple[str, int]:
+        """Sorts them by when they were held first."""
+        return self.holding.gated.since if self.holding.gated else "", self.seen
+
+
+class GatedPods:
+    """They hold nothing. The leader books them, and then opens the gate (docs/decisions/hold.md)."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pods: defaultdict[str, dict[str, GatedPod]] = defaultdict(dict)
+        self._namespace_of: dict[str, str] = {}
+        self._seen = count()
+        self._left: OrderedDict[tuple[GangKey, int], float] = OrderedDict()
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._namespace_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._namespace_of)
+
+    def get(self, uid: str) -> GatedPod | None:
+        return self._pods[self._namespace_of[uid]][uid] if uid in self._namespace_of else None
+
+    def of(self, namespaces: Iterable[str]) -> Iterator[GatedPod]:
+        for namespace in namespaces:
+            yield from self._pods.get(namespace, {}).values()
+
+    def namespaces(self) -> Collection[str]:
+        """Where there are any."""
+        return [namespace for namespace, pods in self._pods.items() if pods]
+
+    def uids_in(self, namespace: str) -> Collection[str]:
+        return self._pods.get(namespace, {}).keys()
+
+    def put(self, uid: str, holding: Holding) -> None:
+        """Such a pod exists. It keeps its turn, and of whom it is, as it was seen first."""
+        before = self._pods[holding.namespace].get(uid)
+        if before is not None:
+            holding = msgspec.structs.replace(holding, controller=before.holding.controller, gang=before.holding.gang)
+        seen = before.seen if before else next(self._seen)
+        self._pods[holding.namespace][uid] = GatedPod(uid, holding, seen)
+        self._namespace_of[uid] = holding.namespace
+
+    def take_out(self, uid: str) -> Holding | None:
+        """It is gone, or its gate is open."""
+        namespace = self._namespace_of.pop(uid, None)
+        return self._pods[namespace].pop(uid).holding if namespace is not None else None
+
+    def left(self, holding: Holding) -> None:
+        """A pod has ended that held GPUs."""
+        if holding.controller:
+            self._left[holding.made_by, next(self._seen)] = self._clock() + VACANT_SECONDS
+
+    def vacant(self) -> Counter[GangKey]:
+        """How many places pods of each workload have left a short while ago."""
+        now = self._clock()
+        while self._left and next(iter(self._left.values())) <= now:
+            self._left.popitem(last=False)
+        return Counter(key for key, _ in self._left)
+
+    def fill(self, key: GangKey) -> None:
+        """One of these places is taken."""
+        oldest = next((each for each in self._left if each[0] == key), None)
+        if oldest is not None:
+            del self._left[oldest]

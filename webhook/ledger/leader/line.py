@@ -1,0 +1,147 @@
+"""The line of a tenant whose quota holds: which of its gated pods are booked next. Pure: from a view and an account.
+
+What is let in stands in the account as any other booking: a gang as a whole, a pod by its reservation. So a gate may be
+opened whenever its pod has one, by this leader or the next.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.ledger.account import Account, Gang, at_tier
+from webhook.ledger.draft import NotNow
+from webhook.ledger.leader.gated_pods import GatedPod
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What waits as one: a gang with those of its pods that are there, or a pod alone.
+
+    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already.
+    """
+
+    pods: tuple[GatedPod, ...]
+    gang: GangBooking | None = None
+    entitled: bool = False
+
+    @property
+    def first(self) -> GatedPod:
+        return self.pods[0]
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it asks for."""
+        return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
+
+    @property
+    def turn(self) -> tuple[bool, int, tuple[str, int]]:
+        """Sorts a line: who has a place already, then by tier, then by when they were held first."""
+        return not self.entitled, -self.first.priority, self.first.age
+
+
+def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
+    """Who waits in the namespaces of an account, in the order of their turns.
+
+    A pod that the account promises its GPUs to waits for its gate alone, and a gang for its workload to be seen.
+    """
+    promised = {each.uid for each in account.reservations}
+    gangs, alone = defaultdict[str, list[GatedPod]](list), list[GatedPod]()
+    for pod in sorted(view.gated.of(account.namespaces), key=lambda each: each.age):
+        if pod.uid not in promised:
+            uid = pod.holding.gang or (pod.holding.controller if view.workloads.get(pod.holding.controller) else "")
+            (gangs[uid] if uid else alone).append(pod)
+    booked = {each.uid: each for each in account.gangs}
+    line = [_of_gang(uid, pods, booked.get(uid), view, tenant) for uid, pods in gangs.items()]
+    return sorted([*filter(None, line), *_singly(alone, view)], key=lambda each: each.turn)
+
+
+def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[Waiting]:
+    """Of a workload's pods as many are entitled as have ended."""
+    vacant = view.gated.vacant()
+    for pod in pods:
+        heir = vacant[pod.holding.made_by] > 0
+        vacant[pod.holding.made_by] -= heir
+        yield Waiting((pod,), entitled=heir)
+
+
+def _of_gang(uid: str, pods: list[GatedPod], gang: Gang | None, view: PodView, tenant: Tenant) -> Waiting | None:
+    declared = view.workloads.get(uid)
+    if declared is None or declared.charges is None:
+        return None
+    if not declared.charges:
+        return Waiting(tuple(pods))  # it is no gang any more: suspended, or scaled to a pod
+    tier = gang.tier if gang else ""
+    if gang is not None and _is_let_in(gang, at_tier(declared.charges, tier)):
+        return Waiting(tuple(pods), entitled=True)
+    return Waiting(tuple(pods), _booking(uid, declared, tenant))
+
+
+def _is_let_in(gang: Gang, charges: tuple[Charge, ...]) -> bool:
+    return gang.declared == charges or any(each.charges == charges for each in gang.promises)
+
+
+def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
+    charges = declared.charges or ()
+    return GangBooking(
+        uid, declared.kind, declared.namespace, declared.name, tenant, charges, generation=declared.generation
+    )
+
+
+class InLine(msgspec.Struct, frozen=True):
+    """Who waits on: for what is short, or behind somebody else where nothing is."""
+
+    waiting: Waiting
+    short: Shortfall | None = None
+
+
+def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]:
+    """Book all that have room, in the order of their turns; who waits on, in that order.
+
+    `strict`: nobody passes one who waits for room on a row that both draw on.
+    """
+    tenant = copy.version.in_force
+    left, reserved = list[InLine](), set[QuotaRow]()
+    for waiting in line_of(_without_changed(copy, view), view, tenant):
+        rows = {row for charge in waiting.charges for row in charge.rows(tenant)}
+        if not waiting.entitled and rows & reserved:
+            left.append(InLine(waiting))
+            continue
+        answer = _book(copy, waiting, tenant)
+        if not isinstance(answer, Booked):
+            left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
+            if strict and not waiting.entitled:
+                reserved |= rows
+    return left
+
+
+def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
+    """The account without reservations of gated pods that have got a node selector since: they are booked anew."""
+    waits = {each.uid: each.holding for each in view.gated.of(copy.account.namespaces)}
+    kept = tuple(
+        each for each in copy.account.reservations if each.uid not in waits or each.charges == (waits[each.uid].charge,)
+    )
+    if len(kept) != len(copy.account.reservations):
+        copy.put(replace(copy.account, reservations=kept))
+    return copy.account
+
+
+def _book(copy: WorkingCopy, waiting: Waiting, tenant: Tenant) -> Booked | Shortfall | NotNow:
+    """Book a gang as a whole, and then its pods, each that can: they draw on that. The first answer that is a no."""
+    whole = copy.book(waiting.gang) if waiting.gang else Booked()
+    if not isinstance(whole, Booked):
+        return whole
+    answers = [copy.book(_of(pod, tenant)) for pod in waiting.pods]
+    return next((each for each in answers if not isinstance(each, Booked)), Booked())
+
+
+def _of(pod: GatedPod, tenant: Tenant) -> Booking:
+    holding = pod.holding
+    return Booking(
+        pod.uid, holding.namespace, tenant, (holding.charge,), holding.controller, holding.name, gang=holding.gang
+    )
