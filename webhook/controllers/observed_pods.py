@@ -218,7 +218,6 @@ class ObservedPods:
         node, waits = intern(seen.pod.spec.node_name), _waits(seen, charge)
         return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
 
-
     async def _workload_of(self, metadata: Metadata, policy: TierPolicy) -> str:
         """Of a tenant that holds; "" where nobody asks, or its owners can't be read now."""
         owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
