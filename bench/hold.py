@@ -157,12 +157,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--held", type=int, default=5000, help="pods of the line")
     held = parser.parse_args().held
-    with ControlPlane(controller_manager=False) as cluster:
-        names = ("default", "refuses", "holds", "line")
-        for name in names[1:]:
-            cluster.kubectl("create", "namespace", name)
+    with ControlPlane() as cluster:
+        names = ("refuses", "holds", "line")
         for name in names:
-            cluster.kubectl("create", "serviceaccount", "default", f"--namespace={name}")
+            cluster.kubectl("create", "namespace", name)
         for number in range(2):
             cluster.add_node(f"gpu-{number}", gpus=held)
         address = install_chart(cluster)
