@@ -8,7 +8,7 @@ KUEUE = Binary("kueue", "v0.19.2", "kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueu
 KUBERAY = Binary("kuberay", "v1.6.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
 TRAINING_OPERATOR = Binary(
     "training-operator",
-    "v1.8.1",
+    "v1.9.3",
     "training-operator",
     "training-operator",
     "github.com/kubeflow/training-operator/cmd/training-operator.v1",
