@@ -145,3 +145,10 @@ def a_volcano_job(name: str, workers: int = 3, gpus: int = 1, **spec: object) ->
         **spec,
     }
     return a_workload("batch.volcano.sh/v1alpha1", "Job", name, said)
+
+
+def a_volcano_cron_job(name: str, **spec: object) -> Tree:
+    """A Job of Volcano's each minute, unless the last one is still there."""
+    template = {"spec": a_volcano_job(name, **spec)["spec"]}
+    said = {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": template}
+    return a_workload("batch.volcano.sh/v1alpha1", "CronJob", name, said)
