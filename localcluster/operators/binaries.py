@@ -23,3 +23,6 @@ VOLCANO_CONTROLLERS = Binary(
 VOLCANO_WEBHOOKS = Binary(
     "volcano-webhooks", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
 )
+KAI_SCHEDULER = Binary("kai-scheduler", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/scheduler", 4)
+KAI_POD_GROUPER = Binary("kai-podgrouper", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/podgrouper", 1)
+KAI_BINDER = Binary("kai-binder", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/binder", 1)
