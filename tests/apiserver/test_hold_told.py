@@ -8,6 +8,7 @@ import pytest
 
 from .conftest import new_namespace
 from .installed import Installed, Tree
+from .test_commands import run
 from .test_hold import Line, wide
 
 __all__ = ["wide"]
@@ -26,6 +27,12 @@ def line(installed: Installed, wide: str) -> Iterator[Line]:
 def condition(line: Line, pod: str) -> Tree:
     conditions = line.installed.get(f"pod/{pod}", line.namespace)["status"]["conditions"]
     return next(each for each in conditions if each["type"] == "PodScheduled")
+
+
+def told_of(line: Line, pods: list[str]) -> list[str]:
+    """What those of them say that say why they wait."""
+    messages = (condition(line, each).get("message", "") for each in pods)
+    return [each for each in messages if each.startswith("waits for")]
 
 
 def held(line: Line) -> Tree:
@@ -69,10 +76,8 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert condition(line, "behind")["reason"] == "SchedulingGated"
     assert condition(line, "behind")["status"] == "False"
     members = [name for name in line.waiting() if name.startswith("gang-")]
-    line.installed.eventually(
-        lambda: [*filter(None, (condition(line, each).get("message") for each in members))] != [], "one told"
-    )
-    told = [*filter(None, (condition(line, each).get("message") for each in members))]
+    line.installed.eventually(lambda: bool(told_of(line, members)), "a pod of the gang, told")
+    told = told_of(line, members)
     assert told == [f"{of_gang} See TenantQuota/{tenant}."]
     assert behind in line.installed.cluster.kubectl("describe", "pod", "behind", f"--namespace={line.namespace}").stdout
 
@@ -94,11 +99,48 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
 
 
+def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
+    tenant, installed = f"told-{line.namespace}", line.installed
+    line.create(line.pod("there", gpus=6))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=4))
+    installed.eventually(lambda: held(line).get("pods") == 4, "the gang, in the tenant's status")
+    line.create(line.pod("behind", gpus=2))
+    installed.eventually(lambda: held(line).get("workloads") == 2, "the one behind it")
+
+    def asked(*arguments: str) -> str:
+        answer = run(installed, *arguments)
+        assert (answer.exit_code, answer.stderr) == (0, "")
+        return answer.stdout
+
+    here = f"--namespace={line.namespace}"
+    why = asked("why-pending", "behind", here)
+    assert "gpu-tiers.dev/quota: the quota of its tenant has no room for it yet." in why
+    assert (
+        f"It waits for 2 GPUs behind Job/gang, which comes first in the line of tenant {tenant}; place 2 of 2." in why
+    )
+    assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why
+    why = asked("why-pending", "job/gang", here)
+    assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 2." in why
+
+    told = f"waits for its turn: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait before it"
+    assert told in asked("explain", "job/gang", here)
+    assert told in asked("explain", "behind", here)
+
+    usage = asked("usage", tenant)
+    assert f"The line of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
+    first, second = usage.splitlines()[-2:]
+    assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
+    assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
+    assert first.endswith("room in gpu-training")
+    assert second.endswith("its turn")
+
+
 def test_a_line_that_does_not_change_is_written_once(line: Line) -> None:
     line.create(line.pod("there", gpus=6))
     line.eventually_runs("there")
     line.create(line.pod("waits", gpus=2))
-    line.installed.eventually(lambda: bool(condition(line, "waits").get("message")), "why it waits")
+    line.installed.eventually(lambda: bool(told_of(line, ["waits"])), "why it waits")
     line.installed.eventually(lambda: held(line).get("pods") == 1, "it, in the tenant's status")
 
     def versions() -> tuple[str, str]:
