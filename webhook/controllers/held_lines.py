@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from webhook.controllers.placements import seconds_between
 from webhook.ledger.leader.line import InLine
 from webhook.policy.quota.charges import together
-from webhook.policy.quota.held import HeldLine, Place
+from webhook.policy.quota.held import HeldLine, HeldPlace
 from webhook.policy.quota.usage_status import Status
 
 INTERVAL = 1.0
@@ -107,11 +107,11 @@ class HeldLines:
             self._changed(tenant)
         self._told(tenant, line, list(zip(_numbered(places), newest, strict=True)))
 
-    def _place(self, each: InLine) -> Place:
+    def _place(self, each: InLine) -> HeldPlace:
         waiting, first = each.waiting, each.waiting.first
         holding, gang = first.holding, waiting.gang
         made_by = self._workload_of(first.uid) or f"Pod/{holding.name}"
-        return Place(
+        return HeldPlace(
             holding.namespace,
             f"{gang.kind.partition('.')[0]}/{gang.name}" if gang else made_by,
             gang.uid if gang else holding.gang or holding.controller or first.uid,
@@ -123,7 +123,7 @@ class HeldLines:
         )
 
 
-def _numbered(places: Sequence[Place]) -> Iterator[int]:
+def _numbered(places: Sequence[HeldPlace]) -> Iterator[int]:
     """From 1; pods of one workload that follow one another have one number."""
     number, before = 0, None
     for each in places:

@@ -274,7 +274,7 @@ def _why(tenant: TenantShown, place: PlaceShown) -> str:
 
 def _booked(row: RowShown) -> NoRoom:
     used, reserved, hard = (Decimal(str(each)) for each in (row.used, row.reserved, row.hard))
-    return NoRoom(row.subject, used + reserved, hard)
+    return NoRoom("the total" if row.subject == "total" else row.subject, used + reserved, hard)
 
 
 def _before(places: Sequence[PlaceShown]) -> Iterator[str]:

@@ -47,6 +47,7 @@ PARTS: Mapping[str, str] = {
     "stranded-gang": "{gang}: the quota has no room for the rest, so it can't run. Raise the quota, or delete it.",
     "stranded-gangs": "{gangs}: the quota has no room for the rest, so none can run. Raise the quota, or delete one.",
     "held-for-room": "waits for {gpus:gpus}: tenant {tenant} uses {used} of {hard} of {row}; {place}",
+    "held-in-vain": "waits for {gpus:gpus} in vain: tenant {tenant} may use {hard} of {row}. Ask for less; {place}",
     "held-behind": "waits for {gpus:gpus} behind {before}, which comes first in the line of tenant {tenant}; {place}",
     "held-next": "waits for {gpus:gpus}: there is room in the quota of tenant {tenant}, and it is its turn; {place}",
     "held-when-it-came": "{why} when it came. See TenantQuota/{tenant}.",

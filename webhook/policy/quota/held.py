@@ -18,7 +18,7 @@ TOLD = "waits for "
 """So begins what a pod's condition says once it was told. The API server's own words are of gates alone."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class HeldPlace(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
 
     `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
@@ -42,10 +42,10 @@ class Place(msgspec.Struct, frozen=True):
 class HeldLine(msgspec.Struct, frozen=True):
     """All places of a tenant's line, in the order of their turns."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[HeldPlace, ...] = ()
 
     @classmethod
-    def of(cls, waiting: Iterable[Place]) -> "HeldLine":
+    def of(cls, waiting: Iterable[HeldPlace]) -> "HeldLine":
         """Pods of one workload that follow one another have one place: 50 replicas of a Deployment are no line."""
         alike = groupby(waiting, key=lambda each: each.whose)
         return cls(tuple(_together(list(found)) for _, found in alike))
@@ -76,7 +76,7 @@ class HeldLine(msgspec.Struct, frozen=True):
         }
 
 
-def _together(places: list[Place]) -> Place:
+def _together(places: list[HeldPlace]) -> HeldPlace:
     pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
     return replace(places[0], pods=pods, gpus=gpus, short=next((each.short for each in places if each.short), ""))
 
@@ -85,22 +85,27 @@ def _named(tier: str) -> dict[str, Any]:
     return {"tier": tier} if tier else {}
 
 
-def _shown(place: Place) -> dict[str, Any]:
+def _shown(place: HeldPlace) -> dict[str, Any]:
     said = {"namespace": place.namespace, "workload": place.workload, "uid": place.uid, **_named(place.tier)}
     said |= {"pods": place.pods, "gpus": written(place.gpus), "since": place.since}
     return said | ({"short": place.short} if place.short else {})
 
 
 class NoRoom(msgspec.Struct, frozen=True):
-    """A row that is short, by the label that it has in a list, and how much of it is used."""
+    """A row that is short, as a refusal names it, and how much of it is used.
+
+    `never`: it would be short even if nobody used it, so the quota was lowered since.
+    """
 
     row: str
     used: Decimal
     hard: Decimal
+    never: bool = False
 
     @classmethod
     def of(cls, found: Shortfall) -> "NoRoom":
-        return cls(found.row.label, found.usage.get(found.row, Decimal(0)), found.row.hard)
+        used, hard = found.usage.get(found.row, Decimal(0)), found.row.hard
+        return cls(found.row.subject, used, hard, found.charge.gpus > hard)
 
 
 def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
@@ -111,6 +116,8 @@ def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nt
     place = Phrase("place-in-line", place=nth[0], count=nth[1])
     if no_room is not None:
         row, used, hard = no_room.row, no_room.used, no_room.hard
+        if no_room.never:
+            return Phrase("held-in-vain", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
         return Phrase("held-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, place=place)
     if before:
         return Phrase("held-behind", gpus=gpus, tenant=tenant, before=before, place=place)

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from webhook.policy.quota.held import MOST_PLACES, HeldLine, NoRoom, Place, waits_for_its_turn, why_held
+from webhook.policy.quota.held import MOST_PLACES, HeldLine, HeldPlace, NoRoom, waits_for_its_turn, why_held
 from webhook.sentences.sentence import sentence
 
 FULL = NoRoom("gpu-training", Decimal(6), Decimal(6))
@@ -10,8 +10,8 @@ FULL = NoRoom("gpu-training", Decimal(6), Decimal(6))
 
 def a_place(
     uid: str, *, gpus: int = 1, tier: str = "gpu-training", short: str = "", pods: int = 1, namespace: str = "lab"
-) -> Place:
-    return Place(namespace, f"Job/{uid}", uid, tier, pods, Decimal(gpus), "2026-11-26T17:00:00Z", short)
+) -> HeldPlace:
+    return HeldPlace(namespace, f"Job/{uid}", uid, tier, pods, Decimal(gpus), "2026-11-26T17:00:00Z", short)
 
 
 def test_a_status_says_how_many_wait_in_each_tier_and_who_is_first() -> None:
@@ -63,6 +63,8 @@ def test_who_is_before_another_is_named_with_its_namespace_where_that_is_another
 def test_what_a_pod_is_told() -> None:
     told = why_held(Decimal(4), "alpha", FULL, "Job/a", (3, 7))
     assert sentence(told) == "waits for 4 GPUs: tenant alpha uses 6 of 6 of gpu-training; place 3 of 7"
+    told = why_held(Decimal(8), "alpha", NoRoom("the total", Decimal(0), Decimal(6), never=True), "", (1, 7))
+    assert sentence(told) == "waits for 8 GPUs in vain: tenant alpha may use 6 of the total. Ask for less; place 1 of 7"
     told = why_held(Decimal(1), "alpha", None, "Job/a", (3, 7))
     assert sentence(told) == (
         "waits for 1 GPU behind Job/a, which comes first in the line of tenant alpha; place 3 of 7"
