@@ -9,19 +9,24 @@ import pytest
 from .conftest import new_namespace
 from .installed import Installed, Tree
 from .test_commands import run
-from .test_hold import Line, wide
-
-__all__ = ["wide"]
+from .test_hold import Line
 
 pytestmark = pytest.mark.apiserver
 
 
+@pytest.fixture(scope="module")
+def roomy(installed: Installed) -> str:
+    """A node with more GPUs than the tenant may use."""
+    installed.cluster.add_node("roomy", gpus=64)
+    return "roomy"
+
+
 @pytest.fixture
-def line(installed: Installed, wide: str) -> Iterator[Line]:
+def line(installed: Installed, roomy: str) -> Iterator[Line]:
     with new_namespace(installed.cluster) as namespace:
         quotas = [{"gpus": 16}, {"tier": "gpu-training", "gpus": 6}]
         with installed.tenant_for(f"told-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
-            yield Line(installed, namespace, wide)
+            yield Line(installed, namespace, roomy)
 
 
 def condition(line: Line, pod: str) -> Tree:
