@@ -44,6 +44,7 @@ class HeldLines:
         self._clock = clock
         self._newest: dict[str, Sequence[InLine]] = {}
         self._shown: dict[str, HeldLine] = {}
+        self._status: dict[str, Status] = {}
         self._due: dict[str, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._roomy: dict[str, tuple[str, float]] = {}
@@ -52,7 +53,7 @@ class HeldLines:
         """A new term: nothing is known of any line yet."""
         for timer in self._timers.values():
             timer.cancel()
-        for each in (self._newest, self._shown, self._due, self._timers, self._roomy):
+        for each in (self._newest, self._shown, self._status, self._due, self._timers, self._roomy):
             each.clear()
 
     def tell(self, tenant: str, line: Sequence[InLine]) -> None:
@@ -71,7 +72,7 @@ class HeldLines:
         shown = self._shown.get(tenant)
         if shown is None or not (shown.places or holds or "held" in before):
             return {}
-        return {"held": shown.status()}
+        return {"held": self._status[tenant]}
 
     def lines(self) -> Iterable[tuple[str, HeldLine]]:
         """Those that are shown, by tenant; empty ones too."""
@@ -104,6 +105,7 @@ class HeldLines:
         line = HeldLine.of(places) if newest else NOBODY
         before, self._shown[tenant] = self._shown.get(tenant), line
         if line != before:
+            self._status[tenant] = line.status()
             self._changed(tenant)
         self._told(tenant, line, list(zip(_numbered(places), newest, strict=True)))
 
@@ -117,7 +119,7 @@ class HeldLines:
             gang.uid if gang else holding.gang or holding.controller or first.uid,
             holding.charge.tier or "",
             len(waiting.pods),
-            together(waiting.charges),
+            holding.charge.gpus if len(waiting.pods) == 1 and not gang else together(waiting.charges),
             holding.gated.since if holding.gated else "",
             each.short.row.label if each.short else "",
         )

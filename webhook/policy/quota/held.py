@@ -77,6 +77,8 @@ class HeldLine(msgspec.Struct, frozen=True):
 
 
 def _together(places: list[HeldPlace]) -> HeldPlace:
+    if len(places) == 1:
+        return places[0]
     pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
     return replace(places[0], pods=pods, gpus=gpus, short=next((each.short for each in places if each.short), ""))
 
