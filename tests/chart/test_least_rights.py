@@ -36,8 +36,8 @@ TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 WORKLOAD = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
 QUEUED = f"{WORKLOAD.plural}.{WORKLOAD.group}"
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-BOUND, OWN = "gpu-tiers-ca-bundle", "gpu-tiers-own-account"
-"""What bounds the rights to patch its configurations, and pods."""
+BOUND, OWN, HELD = "gpu-tiers-ca-bundle", "gpu-tiers-own-account", "gpu-tiers-held-status"
+"""What bounds the rights to patch its configurations, pods, and their status."""
 ALPHA: Manifest = {
     "name": "alpha",
     "spec": {
@@ -91,7 +91,7 @@ def webhook(
         webhook.ca.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
         yield webhook
     release.cluster.kubectl("delete", "clusterrole,clusterrolebinding", "gpu-tiers")
-    release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND, OWN)
+    release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND, OWN, HELD)
     release.cluster.kubectl("delete", "serviceaccount,role,rolebinding", "gpu-tiers", "--namespace=gpu-tiers")
 
 
@@ -347,7 +347,45 @@ def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release, name
 
 
 def is_of_its_rights(tree: Manifest) -> bool:
-    return tree["kind"] in RIGHTS or named(tree) in (BOUND, OWN)
+    return tree["kind"] in RIGHTS or named(tree) in (BOUND, OWN, HELD)
+
+
+TAKEN_FOR_ENDED: dict[str, Manifest] = {
+    "an end": {"status": {"phase": "Failed"}},
+    "another reason": {"status": {"conditions": [{"type": "PodScheduled", "reason": "Unschedulable"}]}},
+    "another status": {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}},
+    "a condition more": {"status": {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}},
+    "a label": {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}},
+}
+
+
+@pytest.mark.usefixtures("webhook")
+def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(
+    release: Release, namespace: str
+) -> None:
+    kubectl = release.cluster.kubectl
+    reads = "reads-statuses"  # kubectl reads what it patches, the webhook does not
+    kubectl("create", "clusterrole", reads, "--verb=get", "--resource=pods/status")
+    kubectl("create", "clusterrolebinding", reads, f"--clusterrole={reads}", f"--user={ACCOUNT}")
+    gates = {"held": "gpu-tiers.dev/quota", "gated": "example.com/gate"}
+    for name, gate in gates.items():
+        gated = pod(schedulingGates=[{"name": gate}]) | {"metadata": {"name": name}}
+        kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(gated))
+
+    def patched(change: Manifest, name: str = "held") -> str:
+        command = ("patch", "pod", name, "--subresource=status", f"--namespace={namespace}", "--type=strategic")
+        patch = ("-p", json.dumps(change), "--dry-run=server", f"--as={ACCOUNT}")
+        return kubectl(*command, *patch, check=False).stderr
+
+    refusal = "may change why a held pod waits, in the message of its condition, and nothing else"
+    wait_until(lambda: refusal in patched(TAKEN_FOR_ENDED["an end"]), 60, "what bounds it")
+    for what, change in TAKEN_FOR_ENDED.items():
+        assert refusal in patched(change), what
+    says = {"status": {"conditions": [{"type": "PodScheduled", "message": "waits for 4 GPUs"}]}}
+    assert patched(says) == ""
+    assert refusal in patched(says, "gated")
+    kubectl("delete", "pod", *gates, f"--namespace={namespace}", "--wait=false")
+    kubectl("delete", "clusterrole,clusterrolebinding", reads)
 
 
 def named(tree: Manifest) -> str:

@@ -31,6 +31,7 @@ from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.quota.gate import GATE, is_gated
+from webhook.policy.quota.held import TOLD
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
@@ -107,6 +108,10 @@ class ObservedPods:
     def waiting(self) -> Iterable[WaitingPod]:
         """The pods with GPUs that are on no node, if pods are followed."""
         return self._on_nodes.waiting() if self._on_nodes else ()
+
+    def workload_of(self, uid: str) -> str:
+        """What made a pod that waits, as kind/name, else the pod; "" where no such pod is known."""
+        return self._on_nodes.workload_of(uid) if self._on_nodes else ""
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
         """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
@@ -256,7 +261,8 @@ def _gated(seen: SeenPod) -> Gated | None:
     """How it waits behind our gate, if it does."""
     if not is_gated(seen.pod):
         return None
-    return Gated(seen.pod.spec.priority or 0, seen.pod.metadata.creation_timestamp or "", seen.version)
+    since, told = seen.pod.metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
+    return Gated(seen.pod.spec.priority or 0, since, seen.version, told)
 
 
 def _short(uid: str) -> str:

@@ -16,7 +16,9 @@ from webhook.cluster.watched import Watched
 from webhook.cluster.workload_informer import WorkloadInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
+from webhook.controllers.opened_gates import OpenedGates
 from webhook.kube.client import Client
 from webhook.kube.wire import RFC_3339
 from webhook.ledger.leader.line import InLine
@@ -133,18 +135,23 @@ class ObservedWorld:
         pods: ObservedPods,
         workloads: ObservedWorkloads,
         events: EventWriter,
+        lines: HeldLines,
+        gates: OpenedGates,
     ) -> None:
         self._cluster = cluster
         self._in_force = in_force
         self._pods = pods
         self._workloads = workloads
         self._events = events
+        self._lines = lines
+        self._gates = gates
         self._stranded: dict[str, frozenset[str]] = {}
 
     def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
         return self._workloads.following(observer)
 
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
+        self._lines.begin()
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
@@ -153,7 +160,8 @@ class ObservedWorld:
 
     def status(self, version: Version, count: Count) -> Status:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
-        return conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
+        told = conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
+        return told | self._lines.status(version.name, version.quota.status, holds=version.in_force.holds)
 
     def lets_go(self, namespace: str) -> bool:
         found = self._cluster.seen_namespace(namespace)
@@ -164,10 +172,11 @@ class ObservedWorld:
         return not keeps or mode is not Mode.Enforce
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
-        await self._pods.open_gate(uid, holding)
+        with self._gates.opening(uid, holding):
+            await self._pods.open_gate(uid, holding)
 
     def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
-        pass
+        self._lines.tell(tenant, line)
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """An event on each gang, and on its TenantQuota, when it comes to that."""

@@ -64,11 +64,15 @@ class Booked(msgspec.Struct, frozen=True):
 
 
 class Gated(msgspec.Struct, frozen=True):
-    """How a pod waits behind our gate: with which priority, since when (RFC 3339), and at which resourceVersion."""
+    """How a pod waits behind our gate: with which priority, since when (RFC 3339), and at which resourceVersion.
+
+    `told`: its condition says why.
+    """
 
     priority: int
     since: str
     version: str
+    told: bool = False
 
 
 class Holding(msgspec.Struct, frozen=True):

@@ -112,7 +112,8 @@ class Beside:
             )
 
         kueue, volcano = map(tells, SCHEDULERS)
-        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds, kueue, volcano
+        writers = backstop, bounds, labels, publisher, kueue, volcano
+        self._parts = *writers, in_vain, told, watch, gpu_seconds, charged.held
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

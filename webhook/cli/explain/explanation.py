@@ -29,7 +29,8 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
-from webhook.policy.quota.charges import alternatives
+from webhook.policy.quota.charges import alternatives, shortfall
+from webhook.policy.quota.held import NoRoom, waits_for_its_turn
 from webhook.policy.values.tenants import Tenant
 from webhook.report.explained import Explained, GangShown, TenantOfIt, changes
 from webhook.report.object_verdict import VerdictName
@@ -104,6 +105,7 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
+        held="" if refusal or there.gang else _held(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(tier_changes(document, assignment, decided, asked.ledger)) if assignment and decided else (),
     )
 
@@ -136,6 +138,18 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     shown = tenant_shown(asked.quotas[found.name].quota)
     may_use = tuple(each.name for each in asked.policy.tiers if found.may_use(each, asked.policy.tiers))
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows)
+
+
+def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
+    """What a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
+    charge = decided.charge if decided else None
+    if tenant is None or charge is None or not (tenant.holds and tenant.charges(charge.gpus)):
+        return ""
+    short = shortfall((charge,), tenant, asked.ledger.usage(tenant))
+    line = tenant_shown(asked.quotas[tenant.name].quota).held.workloads
+    if short is None and not line:
+        return ""
+    return sentence(waits_for_its_turn(tenant.name, NoRoom.of(short) if short else None, line))
 
 
 def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:

@@ -40,11 +40,13 @@ class Opening:
         here = gated.namespaces()
         if not here:
             self._heads.clear()
+            self._tell_of_no_line(versions.names())
             return
         free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
         held = set(here).difference(free)
         lines = [name for name in versions.names() if _has_any(versions.newest(name), held)]
         self._let_in = {}
+        self._tell_of_no_line(set(versions.names()).difference(lines))
         await for_each(lines, self._book)
         promised = (each for name in lines for each in _promised(versions.newest(name), gated))
         self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
@@ -65,6 +67,10 @@ class Opening:
             return
         self._note_head(name, line)
         self._leading.world.tell_line(name, line)
+
+    def _tell_of_no_line(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._leading.world.tell_line(name, ())
 
     def _note_head(self, name: str, line: Iterable[InLine]) -> None:
         head = next((each.waiting.first.uid for each in line if not each.waiting.entitled), "")
