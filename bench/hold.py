@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import uvloop
 from load import CREATED, GPU_POD, ApiServer, Samples, Tree, answer, burst
@@ -44,14 +44,14 @@ class Bound:
     async def follow(self, client: Client, namespace: str, version: str) -> None:
         async with client.watch(path("v1", "pods", namespace), version) as events:
             async for event in events:
-                pod: Tree = json.loads(event.object)
-                name = pod["metadata"]["name"]
-                if event.type != "DELETED" and pod.get("spec", {}).get("nodeName") and name not in self.at:
+                pod: Tree = json.loads(bytes(event.object))
+                name = pod["metadata"].get("name", "")
+                if event.type in ("ADDED", "MODIFIED") and pod.get("spec", {}).get("nodeName") and name not in self.at:
                     self.at[name] = time.perf_counter()
                     self.last.append(name)
                     self._news.set()
 
-    async def count(self, wanted: int, seconds: float = 600) -> None:
+    async def count(self, wanted: int, seconds: float = 120) -> None:
         """Wait until so many have been bound in all."""
         async with asyncio.timeout(seconds):
             while len(self.at) < wanted:
@@ -64,11 +64,10 @@ async def following(client: Client, namespace: str) -> AsyncIterator[Bound]:
     page = await anext(client.list_pages(path("v1", "pods", namespace)))
     bound = Bound()
     task = asyncio.create_task(bound.follow(client, namespace, page.metadata.resource_version))
-    try:
-        yield bound
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    yield bound
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def tenant(namespace: str, gpus: int, on_exceed: OnExceed) -> Tree:
@@ -158,12 +157,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--held", type=int, default=5000, help="pods of the line")
     held = parser.parse_args().held
-    with ControlPlane(controller_manager=False) as cluster:
-        names = ("default", "refuses", "holds", "line")
-        for name in names[1:]:
-            cluster.kubectl("create", "namespace", name)
+    with ControlPlane() as cluster:
+        names = ("refuses", "holds", "line")
         for name in names:
-            cluster.kubectl("create", "serviceaccount", "default", f"--namespace={name}")
+            cluster.kubectl("create", "namespace", name)
         for number in range(2):
             cluster.add_node(f"gpu-{number}", gpus=held)
         address = install_chart(cluster)

@@ -133,7 +133,7 @@ async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> Non
     assert cluster.open() == ["C"]
 
 
-@STORIES.of("tier", replaced(line.Waiting, "turn", property(lambda each: (each.first.seen,))))
+@STORIES.of("tier", replaced(line, "_turn", lambda each: each.first.turn[2]))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
     await cluster.gated("A")

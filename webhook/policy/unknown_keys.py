@@ -15,6 +15,7 @@ from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
 from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.quota.claimed import CLAIMED
+from webhook.policy.quota.gate import GATE
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
@@ -33,11 +34,12 @@ KNOWN_KEYS = frozenset(
         *WRITTEN_BY_PEOPLE,
         *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
         UNTIERED_LABEL,
+        GATE,
         *ANNOTATIONS.values(),
         f"{DOMAIN}check",
     }
 )
-"""Those of pods and workloads, and of namespaces, whose labels some tools copy."""
+"""Those of pods and workloads, and of namespaces, whose labels some tools copy; the name of our gate too."""
 
 
 class Bearer(Protocol):

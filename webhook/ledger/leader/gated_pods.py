@@ -8,27 +8,22 @@ from itertools import count
 import msgspec
 
 from webhook.ledger.account import GangKey
-from webhook.ledger.protocol import Holding
+from webhook.ledger.protocol import Gated, Holding
 
 VACANT_SECONDS = 30.0
 """So long the place of a pod that has ended is kept in mind for the one that its controller makes instead."""
 
 
 class GatedPod(msgspec.Struct, frozen=True):
-    """One of them. `seen` counts up: of two that are as old, the one that was seen first comes first."""
+    """One of them. `turn` sorts them: by tier, then by when they were held first, then by which was seen first."""
 
     uid: str
     holding: Holding
-    seen: int
+    turn: tuple[int, str, int]
 
     @property
     def priority(self) -> int:
-        return self.holding.gated.priority if self.holding.gated else 0
-
-    @property
-    def age(self) -> tuple[str, int]:
-        """Sorts them by when they were held first."""
-        return self.holding.gated.since if self.holding.gated else "", self.seen
+        return -self.turn[0]
 
 
 class GatedPods:
@@ -66,8 +61,9 @@ class GatedPods:
         before = self._pods[holding.namespace].get(uid)
         if before is not None:
             holding = msgspec.structs.replace(holding, controller=before.holding.controller, gang=before.holding.gang)
-        seen = before.seen if before else next(self._seen)
-        self._pods[holding.namespace][uid] = GatedPod(uid, holding, seen)
+        gated = holding.gated or Gated(0, "", "")
+        seen = before.turn[2] if before else next(self._seen)
+        self._pods[holding.namespace][uid] = GatedPod(uid, holding, (-gated.priority, gated.since, seen))
         self._namespace_of[uid] = holding.namespace
 
     def take_out(self, uid: str) -> Holding | None:

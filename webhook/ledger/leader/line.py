@@ -6,6 +6,7 @@ opened whenever its pod has one, by this leader or the next.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -39,11 +40,6 @@ class Waiting(msgspec.Struct, frozen=True):
         """What it asks for."""
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
-    @property
-    def turn(self) -> tuple[bool, int, tuple[str, int]]:
-        """Sorts a line: who has a place already, then by tier, then by when they were held first."""
-        return not self.entitled, -self.first.priority, self.first.age
-
 
 def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
     """Who waits in the namespaces of an account, in the order of their turns.
@@ -52,21 +48,27 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
     """
     promised = {each.uid for each in account.reservations}
     gangs, alone = defaultdict[str, list[GatedPod]](list), list[GatedPod]()
-    for pod in sorted(view.gated.of(account.namespaces), key=lambda each: each.age):
+    for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
         if pod.uid not in promised:
             uid = pod.holding.gang or (pod.holding.controller if view.workloads.get(pod.holding.controller) else "")
             (gangs[uid] if uid else alone).append(pod)
     booked = {each.uid: each for each in account.gangs}
     line = [_of_gang(uid, pods, booked.get(uid), view, tenant) for uid, pods in gangs.items()]
-    return sorted([*filter(None, line), *_singly(alone, view)], key=lambda each: each.turn)
+    return sorted([*filter(None, line), *_singly(alone, view)], key=_turn)
+
+
+def _turn(waiting: Waiting) -> tuple[bool, tuple[int, str, int]]:
+    """Who has a place already comes first."""
+    return not waiting.entitled, waiting.pods[0].turn
 
 
 def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[Waiting]:
     """Of a workload's pods as many are entitled as have ended."""
     vacant = view.gated.vacant()
     for pod in pods:
-        heir = vacant[pod.holding.made_by] > 0
-        vacant[pod.holding.made_by] -= heir
+        heir = vacant.get(pod.holding.made_by, 0) > 0 if vacant else False
+        if heir:
+            vacant[pod.holding.made_by] -= 1
         yield Waiting((pod,), entitled=heir)
 
 
@@ -107,8 +109,13 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
     """
     tenant = copy.version.in_force
     left, reserved = list[InLine](), set[QuotaRow]()
+    rows_of = dict[tuple[int, ...], set[QuotaRow]]()
     for waiting in line_of(_without_changed(copy, view), view, tenant):
-        rows = {row for charge in waiting.charges for row in charge.rows(tenant)}
+        charges = waiting.charges
+        same = tuple(map(id, charges))  # thousands of pods share a charge
+        if same not in rows_of:
+            rows_of[same] = {row for charge in charges for row in charge.rows(tenant)}
+        rows = rows_of[same]
         if not waiting.entitled and rows & reserved:
             left.append(InLine(waiting))
             continue

@@ -76,8 +76,8 @@ Usage = Mapping[QuotaRow, Decimal]
 class Tenant(msgspec.Struct, frozen=True):
     """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
 
-    `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first workload of its
-    line keeps for itself what is free; None: without end.
+    `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first of its line
+    keeps for itself what is free; None: without end.
     """
 
     name: str

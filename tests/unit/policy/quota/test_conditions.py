@@ -145,6 +145,7 @@ def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
         "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room"
     )
     assert told(Mode.Warn, "Warn") == told(Mode.Enforce, "Warn")
+    assert told(Mode.Warn, "Hold") == told(Mode.Warn, "Deny"), "the gates are opened there"
     for on_exceed in get_args(OnExceed):
         assert told(Mode.Audit, on_exceed) == "in mode Audit new pods that count there run as they are"
 
