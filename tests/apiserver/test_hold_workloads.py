@@ -76,7 +76,7 @@ def test_a_deployment_that_recreates_keeps_its_place(line: Line) -> None:
     eventually_waits(line)
     where = (f"--namespace={line.namespace}", "deployment/score")
     line.installed.cluster.kubectl("set", "image", *where, "main=registry.example/work:2")
-    line.installed.eventually(lambda: len(line.running() - before) == 1, "the new pod")
+    line.installed.eventually(lambda: len(line.running() - before) == 1, "one of the next")
     assert line.waiting() == {"behind"}
 
 

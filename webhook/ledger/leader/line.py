@@ -4,21 +4,23 @@ What is let in stands in the account as any other booking: a gang as a whole, a 
 opened whenever its pod has one, by this leader or the next.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, at_tier
+from webhook.ledger.account_usage import usage_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
-from webhook.policy.quota.charges import Charge, Shortfall, whole_shortfall
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.quota.charges import Charge, Shortfall, together, whole_shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -110,7 +112,10 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
     tenant = copy.version.in_force
     left, reserved = list[InLine](), set[QuotaRow]()
     rows_of = dict[tuple[int, ...], set[QuotaRow]]()
-    for waiting in line_of(_without_changed(copy, view), view, tenant):
+    line = line_of(_without_changed(copy, view), view, tenant)
+    kept = tuple(_kept(copy.account, view))
+    used = _used(copy, kept)
+    for waiting in line:
         charges = waiting.charges
         same = tuple(map(id, charges))  # thousands of pods share a charge
         if same not in rows_of:
@@ -119,8 +124,11 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
         if not waiting.entitled and rows & reserved:
             left.append(InLine(waiting))
             continue
-        answer = _book(copy, waiting, tenant)
-        if not isinstance(answer, Booked):
+        short = whole_shortfall(charges, tenant, used) if kept and not waiting.entitled else None
+        answer = short or _book(copy, waiting, tenant)
+        if isinstance(answer, Booked):
+            used = _used(copy, kept)
+        else:
             left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
             ever = (
                 whole_shortfall(waiting.charges, tenant, {}) is None
@@ -128,6 +136,34 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
             if strict and ever and not waiting.entitled:
                 reserved |= rows
     return left
+
+
+def _kept(account: Account, view: PodView) -> Iterator[Charge]:
+    """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
+
+    A gang's room is its own for as long as it is booked.
+    """
+    places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
+    if not places:
+        return
+    heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
+    gangs = {each.uid for each in account.gangs}
+    for each in places:
+        if heirs[each.made_by] > 0:
+            heirs[each.made_by] -= 1
+        elif not each.gang and each.controller not in gangs:
+            yield each.charge
+
+
+def _used(copy: WorkingCopy, kept: Sequence[Charge]) -> Usage:
+    """The usage with what is kept; nothing where nothing is, and nobody asks."""
+    if not kept:
+        return {}
+    tenant, usage = copy.version.in_force, usage_of(copy.account, copy.version.in_force)
+    return {
+        row: usage.get(row, Decimal(0)) + together(each for each in kept if row.counts(each.tier, each.flavor))
+        for row in tenant.rows
+    }
 
 
 def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
