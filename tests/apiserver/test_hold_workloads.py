@@ -10,9 +10,11 @@ import pytest
 from .installed import Installed, Tree, gpu_pod
 from .test_changed_claims import devices_on
 from .test_hold import GATE, Line, line, wide
+from .test_native_gangs import a_gang, apply_gang, runs_whole
+from .test_pod_groups import version
 from .test_resource_claims import claiming, template
 
-__all__ = ["devices_on", "line", "wide"]
+__all__ = ["devices_on", "line", "version", "wide"]
 
 pytestmark = pytest.mark.apiserver
 
@@ -207,6 +209,14 @@ def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
     answer = line.installed.create(line.pod("late"), line.namespace)
     assert "exceeded quota: native" in answer.stderr
     assert line.waiting() == {"waits"}
+
+
+def test_a_gang_of_kubernetes_own_kind_waits_and_goes_whole(line: Line, version: str) -> None:
+    one_is_there(line)
+    apply_gang(line.installed, line.namespace, a_gang(version, "pretrain", "gpu-training", line.node))
+    eventually_waits(line, pods=4)
+    line.delete("pod", "there")
+    line.installed.eventually(lambda: runs_whole(line.installed, line.namespace, "pretrain"), "all four")
 
 
 def test_two_gates_are_opened_in_any_order(line: Line) -> None:
