@@ -8,7 +8,7 @@ KUEUE = Binary("kueue", "v0.19.2", "kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueu
 KUBERAY = Binary("kuberay", "v1.6.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
 TRAINING_OPERATOR = Binary(
     "training-operator",
-    "v1.8.1",
+    "v1.9.3",
     "training-operator",
     "training-operator",
     "github.com/kubeflow/training-operator/cmd/training-operator.v1",
@@ -23,3 +23,6 @@ VOLCANO_CONTROLLERS = Binary(
 VOLCANO_WEBHOOKS = Binary(
     "volcano-webhooks", "v1.14.1", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
 )
+KAI_SCHEDULER = Binary("kai-scheduler", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/scheduler", 4)
+KAI_POD_GROUPER = Binary("kai-podgrouper", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/podgrouper", 1)
+KAI_BINDER = Binary("kai-binder", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/binder", 1)

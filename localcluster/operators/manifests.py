@@ -49,15 +49,20 @@ def apply(cluster: Cluster, objects: list[Tree]) -> None:
 
 
 def rendered(operator: Operator) -> list[Tree]:
-    """Return the objects of its manifests, as kustomize makes them."""
+    """Return the objects of its manifests, as kustomize makes them, and those that its installer adds."""
     if not operator.manifests:
-        return []
+        return of_text(operator.installed)
     resources = "".join(f"- module/{each}\n" for each in operator.manifests)
     with tempfile.TemporaryDirectory(prefix="gpu-tiers-") as folder:
         # By a name of its own: kustomize takes a path with github.com in it for a repository.
         (Path(folder) / "module").symlink_to(module_folder(operator))
         (Path(folder) / "kustomization.yaml").write_text(f"resources:\n{resources}{operator.kustomization}")
         text = kustomized(Path(folder))
+    return of_text(text) + of_text(operator.installed)
+
+
+def of_text(text: str) -> list[Tree]:
+    """Return the objects in a text of YAML."""
     return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 

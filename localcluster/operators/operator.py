@@ -26,10 +26,14 @@ class Operator:
     environment: dict[str, str] = field(default_factory=dict)
     kustomization: str = ""
     """More of the kustomization of which `manifests` are the resources."""
+    installed: str = ""
+    """More objects, as YAML, that the operator's installer makes and no manifest of its module is."""
     serving_certificate: str = ""
     mounted_at: str = "certificates"
     certificate_of: str = ""
     """A Service for which the operator wants a certificate that is there before it starts."""
+    kubeconfig: str = "--kubeconfig=$folder/kubeconfig"
+    """The argument that names it; none: it only knows $KUBECONFIG."""
     ready: str = "/readyz"
     """The path at which $probe says whether it works; none: it listens on $webhook."""
 

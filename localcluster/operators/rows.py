@@ -1,6 +1,6 @@
 """The operators that are known here. Versions stand in localcluster/go, arguments are the projects' own."""
 
-from localcluster.operators import binaries
+from localcluster.operators import binaries, kai
 from localcluster.operators.operator import Operator
 
 PROBE = "--health-probe-bind-address=127.0.0.1:$probe"
@@ -179,4 +179,7 @@ VOLCANO_CONTROLLERS = Operator(
 )
 """Without Volcano's scheduler: pods bind by the scheduler that their job names."""
 
-OPERATORS = (JOBSET, KUEUE, LWS, KUBERAY, TRAINING_OPERATOR, TRAINER, VOLCANO_WEBHOOKS, VOLCANO_CONTROLLERS)
+OPERATORS = (
+    *(JOBSET, KUEUE, LWS, KUBERAY, TRAINING_OPERATOR, TRAINER, VOLCANO_WEBHOOKS, VOLCANO_CONTROLLERS),
+    *(kai.SCHEDULER, kai.POD_GROUPER, kai.BINDER),
+)

@@ -73,12 +73,16 @@ class RunningOperator:
 
     def _command_of(self, program: Path) -> list[str]:
         """Write its files, and return its command line; the kubeconfig in it names the cluster's folder."""
-        kubeconfig = self.folder / "kubeconfig"
-        kubeconfig.write_text(self._own_kubeconfig())
-        Path(self._places["config"]).write_text(filled(self.operator.configuration, self._places))
-        environment = (f"{name}={filled(value, self._places)}" for name, value in self.operator.environment.items())
-        arguments = (filled(each, self._places) for each in self.operator.arguments)
-        return ["env", *environment, str(program), f"--kubeconfig={kubeconfig}", *arguments]
+        operator = self.operator
+        (self.folder / "kubeconfig").write_text(self._own_kubeconfig())
+        Path(self._places["config"]).write_text(filled(operator.configuration, self._places))
+        variables = {"KUBECONFIG": "$folder/kubeconfig", **operator.environment}
+        words = [f"{name}={value}" for name, value in variables.items()]
+        arguments = [each for each in (operator.kubeconfig, *operator.arguments) if each]
+        return ["env", *self._filled(words), str(program), *self._filled(arguments)]
+
+    def _filled(self, texts: list[str]) -> list[str]:
+        return [filled(each, self._places) for each in texts]
 
     def _own_kubeconfig(self) -> str:
         """Return the cluster's kubeconfig with the ServiceAccount's token in place of the administrator's."""

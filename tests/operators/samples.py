@@ -112,6 +112,13 @@ def a_pytorchjob(name: str, workers: int = 3, gpus: int = 1, **policy: object) -
     return a_workload("kubeflow.org/v1", "PyTorchJob", name, said)
 
 
+def a_jaxjob(name: str, workers: int = 4, gpus: int = 1) -> Tree:
+    """Workers alone: the first of them leads."""
+    train = a_template(a_container("jax", gpus, "python", "train.py", image="kubeflow/jaxjob-simple:latest"))
+    worker = {"replicas": workers, "restartPolicy": "OnFailure", "template": train}
+    return a_workload("kubeflow.org/v1", "JAXJob", name, {"jaxReplicaSpecs": {"Worker": worker}})
+
+
 def a_trainjob(name: str, nodes: int = 4, gpus: int = 1, **spec: object) -> Tree:
     """What a data scientist says: a runtime of the platform, how many nodes, how many GPUs on each."""
     trainer = {
@@ -138,3 +145,10 @@ def a_volcano_job(name: str, workers: int = 3, gpus: int = 1, **spec: object) ->
         **spec,
     }
     return a_workload("batch.volcano.sh/v1alpha1", "Job", name, said)
+
+
+def a_volcano_cron_job(name: str, **spec: object) -> Tree:
+    """A Job of Volcano's each minute, unless the last one is still there."""
+    template = {"spec": a_volcano_job(name, **spec)["spec"]}
+    said = {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": template}
+    return a_workload("batch.volcano.sh/v1alpha1", "CronJob", name, said)

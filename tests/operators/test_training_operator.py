@@ -2,7 +2,7 @@
 
 import pytest
 
-from .samples import a_pytorchjob
+from .samples import a_jaxjob, a_pytorchjob
 from .team import Team, hooked
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("training_operator")]
@@ -14,6 +14,15 @@ def test_every_pod_has_its_jobs_verdict(team: Team) -> None:
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
     assert [hooked(pod) for pod in pods] == [["pytorch"]] * 4
     team.shows("gpu-training 4/8, total 4/16")
+
+
+def test_so_has_every_pod_of_a_jaxjob_and_it_is_refused_as_a_whole(team: Team) -> None:
+    assert team.apply(a_jaxjob("gemma")) == ""
+    pods = team.runs(4)
+    assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
+    assert [hooked(pod) for pod in pods] == [["jax"]] * 4
+    team.shows("gpu-training 4/8, total 4/16")
+    assert "JAXJob second asks for 6 GPUs (6 x 1); tenant" in team.apply(a_jaxjob("second", workers=6))
 
 
 def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None:

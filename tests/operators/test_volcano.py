@@ -2,7 +2,7 @@
 
 import pytest
 
-from .samples import a_volcano_job
+from .samples import a_volcano_cron_job, a_volcano_job
 from .team import Team, hooked, uids
 from .volcano import begins, has_workers, rank_of
 
@@ -64,3 +64,14 @@ def test_a_job_that_restarts_keeps_its_place(team: Team) -> None:
     begins(team, "bert")
     team.runs(8)
     team.shows("gpu-training 8/8, total 8/16")
+
+
+def test_the_jobs_of_a_cronjob_have_its_verdict(team: Team) -> None:
+    told = team.apply(a_volcano_cron_job("nightly"))
+    assert told.startswith("Warning: [guess-at-top] ")
+    begins(team, "nightly")
+    pods = team.runs(4)
+    assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
+    assert [hooked(pod) for pod in pods] == [["pytorch"]] * 4
+    assert rank_of(team, "nightly") == "gpu-training"
+    team.shows("gpu-training 4/8, total 4/16")

@@ -107,7 +107,8 @@ class InLine(msgspec.Struct, frozen=True):
 def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]:
     """Book all that have room, in the order of their turns; who waits on, in that order.
 
-    `strict`: nobody passes one who waits for room on a row that both draw on.
+    `strict`: nobody passes one who waits for room on a row that both draw on. A row that has room for that one is free
+    for others: what ends on the short row leaves room there too, and then it is first.
     """
     tenant = copy.version.in_force
     left, reserved = list[InLine](), set[QuotaRow]()
@@ -130,11 +131,9 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
             used = _used(copy, kept)
         else:
             left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
-            ever = (
-                whole_shortfall(waiting.charges, tenant, {}) is None
-            )  # else its quota was lowered, and it blocks nobody
-            if strict and ever and not waiting.entitled:
-                reserved |= rows
+            # One whose quota was lowered below it blocks nobody.
+            if strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None:
+                reserved |= _short(rows, charges, answer.usage) if isinstance(answer, Shortfall) else rows
     return left
 
 
@@ -164,6 +163,12 @@ def _used(copy: WorkingCopy, kept: Sequence[Charge]) -> Usage:
         row: usage.get(row, Decimal(0)) + together(each for each in kept if row.counts(each.tier, each.flavor))
         for row in tenant.rows
     }
+
+
+def _short(rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> set[QuotaRow]:
+    """The rows that have no room for all of it."""
+    asked = {row: together(each for each in charges if row.counts(each.tier, each.flavor)) for row in rows}
+    return {row for row, gpus in asked.items() if usage.get(row, Decimal(0)) + gpus > row.hard}
 
 
 def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
