@@ -54,10 +54,11 @@ class Line:
 
 
 @pytest.fixture(scope="module")
-def wide(installed: Installed) -> str:
+def wide(installed: Installed) -> Iterator[str]:
     """A node with more GPUs than any of these tenants may use."""
     installed.cluster.add_node("wide", gpus=64)
-    return "wide"
+    yield "wide"
+    installed.cluster.kubectl("delete", "node", "wide")
 
 
 @pytest.fixture

@@ -162,6 +162,27 @@ async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cl
     assert cluster.open() == ["D"]
 
 
+@STORIES.of("keep", replaced(GatedPods, "kept", lambda _: iter(())))
+async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next(cluster: Cluster) -> None:
+    """A StatefulSet, and a Deployment that recreates, make it only when the old one is gone."""
+    await holding(cluster, 1)
+    await cluster.gated("A", controller="rs")
+    await cluster.time(1)
+    await cluster.gated("B", priority=1000)
+    await cluster.preempt("A")
+    await cluster.gone("A")
+    await cluster.time(2)
+    assert cluster.open() == []
+    await cluster.gated("C", controller="rs")
+    await cluster.time(1)
+    assert cluster.open() == ["C"]
+    # No controller makes another one, so it is not kept for long.
+    await cluster.preempt("C")
+    await cluster.gone("C")
+    await cluster.time(6)
+    assert cluster.open() == ["B"]
+
+
 def _each_by_itself(_: str, pods: list[Any], *__: object) -> line.Waiting:
     return line.Waiting(tuple(pods))
 

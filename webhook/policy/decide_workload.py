@@ -24,6 +24,7 @@ from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
+from webhook.policy.quota.held_warnings import held_warnings
 from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
@@ -240,6 +241,11 @@ def _weight(decision: Decision) -> tuple[Decimal, bool]:
     return held, evidence is not None and evidence.type is WorkloadType.TRAINING
 
 
+def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
+    """Tells whether any of its pods wait for their turn."""
+    return tenant.holds and any(each.charge and tenant.charges(each.charge.gpus) for each in decisions)
+
+
 def _made_by_another(facts: Facts) -> bool:
     """Tells whether another workload makes this one: then a person was told when that was applied."""
     return any(owner.members for owner in facts.owners[1:])
@@ -252,6 +258,8 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions)))
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
+    if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
+        yield from held_warnings(tree, own.kind)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
     hooks = [(each, each.hook) for each in decisions if each.hook]

@@ -13,6 +13,17 @@ from webhook.ledger.protocol import Gated, Holding
 VACANT_SECONDS = 30.0
 """So long the place of a pod that has ended is kept in mind for the one that its controller makes instead."""
 
+KEPT_SECONDS = 5.0
+"""So long the GPUs of a pod that was deleted are kept for that one: some controllers make it only afterwards."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """That of a pod that has ended, in mind `until` then, with its GPUs kept until `kept`: times of our own clock."""
+
+    holding: Holding
+    until: float
+    kept: float
+
 
 class GatedPod(msgspec.Struct, frozen=True):
     """One of them. `turn` sorts them: by tier, then by when they were held first, then by which was seen first."""
@@ -34,7 +45,7 @@ class GatedPods:
         self._pods: defaultdict[str, dict[str, GatedPod]] = defaultdict(dict)
         self._namespace_of: dict[str, str] = {}
         self._seen = count()
-        self._left: OrderedDict[tuple[GangKey, int], float] = OrderedDict()
+        self._left: OrderedDict[tuple[GangKey, int], Place] = OrderedDict()
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._namespace_of
@@ -74,14 +85,26 @@ class GatedPods:
     def left(self, holding: Holding) -> None:
         """A pod has ended that held GPUs."""
         if holding.controller:
-            self._left[holding.made_by, next(self._seen)] = self._clock() + VACANT_SECONDS
+            now = self._clock()
+            kept = now if holding.ends_in is None else now + KEPT_SECONDS
+            self._left[holding.made_by, next(self._seen)] = Place(holding, now + VACANT_SECONDS, kept)
 
     def vacant(self) -> Counter[GangKey]:
         """How many places pods of each workload have left a short while ago."""
         now = self._clock()
-        while self._left and next(iter(self._left.values())) <= now:
+        while self._left and next(iter(self._left.values())).until <= now:
             self._left.popitem(last=False)
         return Counter(key for key, _ in self._left)
+
+    def kept(self) -> Iterator[Holding]:
+        """What pods held whose GPUs are kept for the next ones of their controllers."""
+        now = self._clock()
+        return (each.holding for each in self._left.values() if each.kept > now)
+
+    def next_end(self) -> float | None:
+        """When the first of them is kept no more."""
+        now = self._clock()
+        return min((each.kept for each in self._left.values() if each.kept > now), default=None)
 
     def fill(self, key: GangKey) -> None:
         """One of these places is taken."""

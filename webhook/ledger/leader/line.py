@@ -4,8 +4,8 @@ What is let in stands in the account as any other booking: a gang as a whole, a 
 opened whenever its pod has one, by this leader or the next.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from operator import attrgetter
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, at_tier
+from webhook.ledger.account_usage import usage_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
@@ -112,7 +113,10 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
     tenant = copy.version.in_force
     left, reserved = list[InLine](), set[QuotaRow]()
     rows_of = dict[tuple[int, ...], set[QuotaRow]]()
-    for waiting in line_of(_without_changed(copy, view), view, tenant):
+    line = line_of(_without_changed(copy, view), view, tenant)
+    kept = tuple(_kept(copy.account, view))
+    used = _used(copy, kept)
+    for waiting in line:
         charges = waiting.charges
         same = tuple(map(id, charges))  # thousands of pods share a charge
         if same not in rows_of:
@@ -121,13 +125,44 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
         if not waiting.entitled and rows & reserved:
             left.append(InLine(waiting))
             continue
-        answer = _book(copy, waiting, tenant)
-        if not isinstance(answer, Booked):
+        short = whole_shortfall(charges, tenant, used) if kept and not waiting.entitled else None
+        answer = short or _book(copy, waiting, tenant)
+        if isinstance(answer, Booked):
+            used = _used(copy, kept)
+        else:
             left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
             # One whose quota was lowered below it blocks nobody.
             if strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None:
                 reserved |= _short(rows, charges, answer.usage) if isinstance(answer, Shortfall) else rows
     return left
+
+
+def _kept(account: Account, view: PodView) -> Iterator[Charge]:
+    """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
+
+    A gang's room is its own for as long as it is booked.
+    """
+    places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
+    if not places:
+        return
+    heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
+    gangs = {each.uid for each in account.gangs}
+    for each in places:
+        if heirs[each.made_by] > 0:
+            heirs[each.made_by] -= 1
+        elif not each.gang and each.controller not in gangs:
+            yield each.charge
+
+
+def _used(copy: WorkingCopy, kept: Sequence[Charge]) -> Usage:
+    """The usage with what is kept; nothing where nothing is, and nobody asks."""
+    if not kept:
+        return {}
+    tenant, usage = copy.version.in_force, usage_of(copy.account, copy.version.in_force)
+    return {
+        row: usage.get(row, Decimal(0)) + together(each for each in kept if row.counts(each.tier, each.flavor))
+        for row in tenant.rows
+    }
 
 
 def _short(rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> set[QuotaRow]:
