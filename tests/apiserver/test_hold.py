@@ -153,6 +153,14 @@ def test_what_can_never_fit_is_refused(line: Line) -> None:
     assert answer.code, answer.stdout
 
 
+def test_nobody_would_open_our_gate_on_a_pod_without_gpus(line: Line) -> None:
+    web = line.pod("web")
+    web["metadata"]["labels"], web["spec"]["schedulingGates"] = {}, [GATE]
+    del web["spec"]["containers"][0]["resources"]
+    answer = line.installed.create(web, line.namespace)
+    assert "spec.schedulingGates: gpu-tiers.dev/quota is what gpu-tiers writes on pods that wait" in answer.stderr
+
+
 def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: str, wide: str) -> None:
     line = Line(installed, namespace, wide)
     spec = {"quotas": [{"gpus": 8}], "onExceed": "Hold", "holdOrder": "BestEffort"}

@@ -183,8 +183,8 @@ async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next
     assert cluster.open() == ["B"]
 
 
-def _each_by_itself(_: str, pods: list[Any], *__: object) -> line.Waiting:
-    return line.Waiting(tuple(pods))
+def _each_by_itself(_: str, pods: list[Any], *__: object) -> line.LineEntry:
+    return line.LineEntry(tuple(pods))
 
 
 @STORIES.of("whole", replaced(line, "_of_gang", _each_by_itself))

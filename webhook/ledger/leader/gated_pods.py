@@ -17,7 +17,7 @@ KEPT_SECONDS = 5.0
 """So long the GPUs of a pod that was deleted are kept for that one: some controllers make it only afterwards."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class LeftPlace(msgspec.Struct, frozen=True):
     """That of a pod that has ended, in mind `until` then, with its GPUs kept until `kept`: times of our own clock."""
 
     holding: Holding
@@ -45,7 +45,7 @@ class GatedPods:
         self._pods: defaultdict[str, dict[str, GatedPod]] = defaultdict(dict)
         self._namespace_of: dict[str, str] = {}
         self._seen = count()
-        self._left: OrderedDict[tuple[GangKey, int], Place] = OrderedDict()
+        self._left: OrderedDict[tuple[GangKey, int], LeftPlace] = OrderedDict()
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._namespace_of
@@ -87,7 +87,7 @@ class GatedPods:
         if holding.controller:
             now = self._clock()
             kept = now if holding.ends_in is None else now + KEPT_SECONDS
-            self._left[holding.made_by, next(self._seen)] = Place(holding, now + VACANT_SECONDS, kept)
+            self._left[holding.made_by, next(self._seen)] = LeftPlace(holding, now + VACANT_SECONDS, kept)
 
     def vacant(self) -> Counter[GangKey]:
         """How many places pods of each workload have left a short while ago."""

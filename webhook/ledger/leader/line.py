@@ -23,7 +23,7 @@ from webhook.policy.quota.charges import Charge, Shortfall, together, whole_shor
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class LineEntry(msgspec.Struct, frozen=True):
     """What waits as one: a gang with those of its pods that are there, or a pod alone.
 
     `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already.
@@ -43,7 +43,7 @@ class Waiting(msgspec.Struct, frozen=True):
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
 
-def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
+def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     """Who waits in the namespaces of an account, in the order of their turns.
 
     A pod that the account promises its GPUs to waits for its gate alone, and a gang for its workload to be seen.
@@ -59,31 +59,31 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
     return sorted([*filter(None, line), *_singly(alone, view)], key=_turn)
 
 
-def _turn(waiting: Waiting) -> tuple[bool, tuple[int, str, int]]:
+def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
     """Who has a place already comes first."""
     return not waiting.entitled, waiting.pods[0].turn
 
 
-def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[Waiting]:
+def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[LineEntry]:
     """Of a workload's pods as many are entitled as have ended."""
     vacant = view.gated.vacant()
     for pod in pods:
         heir = vacant.get(pod.holding.made_by, 0) > 0 if vacant else False
         if heir:
             vacant[pod.holding.made_by] -= 1
-        yield Waiting((pod,), entitled=heir)
+        yield LineEntry((pod,), entitled=heir)
 
 
-def _of_gang(uid: str, pods: list[GatedPod], gang: Gang | None, view: PodView, tenant: Tenant) -> Waiting | None:
+def _of_gang(uid: str, pods: list[GatedPod], gang: Gang | None, view: PodView, tenant: Tenant) -> LineEntry | None:
     declared = view.workloads.get(uid)
     if declared is None or declared.charges is None:
         return None
     if not declared.charges:
-        return Waiting(tuple(pods))  # it is no gang any more: suspended, or scaled to a pod
+        return LineEntry(tuple(pods))  # it is no gang any more: suspended, or scaled to a pod
     tier = gang.tier if gang else ""
     if gang is not None and _is_let_in(gang, at_tier(declared.charges, tier)):
-        return Waiting(tuple(pods), entitled=True)
-    return Waiting(tuple(pods), _booking(uid, declared, tenant))
+        return LineEntry(tuple(pods), entitled=True)
+    return LineEntry(tuple(pods), _booking(uid, declared, tenant))
 
 
 def _is_let_in(gang: Gang, charges: tuple[Charge, ...]) -> bool:
@@ -100,7 +100,7 @@ def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
 class InLine(msgspec.Struct, frozen=True):
     """Who waits on: for what is short, or behind somebody else where nothing is."""
 
-    waiting: Waiting
+    waiting: LineEntry
     short: Shortfall | None = None
 
 
@@ -182,7 +182,7 @@ def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
     return copy.account
 
 
-def _book(copy: WorkingCopy, waiting: Waiting, tenant: Tenant) -> Booked | Shortfall | NotNow:
+def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant) -> Booked | Shortfall | NotNow:
     """Book a gang as a whole, and then its pods, each that can: they draw on that. The first answer that is a no."""
     whole = copy.book(waiting.gang) if waiting.gang else Booked()
     if not isinstance(whole, Booked):
