@@ -36,7 +36,7 @@ TRAINING = a_pod().running("torchrun", "train.py").asking()
 JOB = a_job(TRAINING, name="train-ranker")
 POD = TRAINING.owned_by(JOB)
 CASES = {
-    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (41, 1080)),
+    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (41, 1082)),
     "validate of it": ("/validate", POD, [NAMESPACE, JOB], (51, 1315)),
     "validate of a Job": ("/validate", JOB, [NAMESPACE], (53, 1230)),
 }
