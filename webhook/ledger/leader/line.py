@@ -52,11 +52,20 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     gangs, alone = defaultdict[str, list[GatedPod]](list), list[GatedPod]()
     for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
         if pod.uid not in promised:
-            uid = pod.holding.gang or (pod.holding.controller if view.workloads.get(pod.holding.controller) else "")
+            uid = _gang_of(pod, view)
             (gangs[uid] if uid else alone).append(pod)
     booked = {each.uid: each for each in account.gangs}
     line = [_of_gang(uid, pods, booked.get(uid), view, tenant) for uid, pods in gangs.items()]
     return sorted([*filter(None, line), *_singly(alone, view)], key=_turn)
+
+
+def _gang_of(pod: GatedPod, view: PodView) -> str:
+    """The uid of its gang; "" where it waits alone, also where its workload is none now: suspended, or of one pod."""
+    uid = pod.holding.gang or pod.holding.controller
+    declared = view.workloads.get(uid)
+    if declared is None:
+        return pod.holding.gang
+    return "" if declared.charges == () else uid
 
 
 def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
@@ -78,8 +87,6 @@ def _of_gang(uid: str, pods: list[GatedPod], gang: Gang | None, view: PodView, t
     declared = view.workloads.get(uid)
     if declared is None or declared.charges is None:
         return None
-    if not declared.charges:
-        return LineEntry(tuple(pods))  # it is no gang any more: suspended, or scaled to a pod
     tier = gang.tier if gang else ""
     if gang is not None and _is_let_in(gang, at_tier(declared.charges, tier)):
         return LineEntry(tuple(pods), entitled=True)
@@ -150,7 +157,7 @@ def _kept(account: Account, view: PodView) -> Iterator[Charge]:
     for each in places:
         if heirs[each.made_by] > 0:
             heirs[each.made_by] -= 1
-        elif not each.gang and each.controller not in gangs:
+        elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
             yield each.charge
 
 
