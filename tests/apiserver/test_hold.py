@@ -174,6 +174,22 @@ def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: s
         assert line.waiting() == {"large"}
 
 
+def test_one_row_may_hold_while_the_others_refuse(installed: Installed, namespace: str, wide: str) -> None:
+    line = Line(installed, namespace, wide)
+    rows = [{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}, {"tier": "gpu-training", "gpus": 2}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows):
+        line.create(line.pod("first", gpus=2, tier="gpu-batch"))
+        line.eventually_runs("first")
+        line.create(line.pod("waits", tier="gpu-batch"))
+        line.create(line.pod("trains", gpus=2))
+        line.eventually_runs("trains")
+        answer = installed.create(line.pod("refused"), namespace)
+        assert "gpu-training is at 2 of 2 GPUs" in answer.stderr
+        assert line.waiting() == {"waits"}
+        line.delete("pod", "first")
+        line.eventually_runs("waits")
+
+
 def test_a_tenant_that_refuses_again_drains_its_line(line: Line) -> None:
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")

@@ -106,7 +106,9 @@ def is_held(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
 
     One that names its node can't: the API server takes no gate with it.
     """
-    return bool(tenant and charge and tenant.holds and tenant.charges(charge.gpus) and not pod.spec.node_name)
+    if tenant is None or charge is None or pod.spec.node_name:
+        return False
+    return tenant.charges(charge.gpus) and tenant.holds_on(charge.tier, charge.flavor)
 
 
 def alternatives(
