@@ -1,6 +1,5 @@
 """The rules of Hold: with each its story holds, without it the story fails (docs/decisions/hold.md)."""
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -145,7 +144,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["D", "B", "C"]
 
 
-@STORIES.of("heir", replaced(GatedPods, "vacant", lambda _: Counter()))
+@STORIES.of("heir", replaced(GatedPods, "vacant", lambda _: {}))
 async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
@@ -198,8 +197,55 @@ async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Clu
     assert cluster.open() == ["A2"]
 
 
-def _each_by_itself(_: str, pods: list[Any], *__: object) -> line.LineEntry:
-    return line.LineEntry(tuple(pods))
+@STORIES.of("no larger", replaced(line, "may_inherit", lambda *_: True))
+async def nobody_takes_a_place_that_is_smaller(cluster: Cluster) -> None:
+    """Whoever may create pods may say of whose controller they are."""
+    await holding(cluster, 3)
+    await cluster.gated("A", controller="rs")
+    await cluster.gated("B", gpus=2)
+    await cluster.time(1)
+    await cluster.gated("C", gpus=3, priority=1000)
+    await cluster.gated("D", gpus=2, controller="rs")
+    await cluster.gone("A")
+    await cluster.gone("B")
+    await cluster.time(6)
+    assert cluster.open() == ["C"]
+
+
+def _all_within(pods: list[Any], *_: object) -> tuple[list[Any], list[Any]]:
+    return pods, []
+
+
+@STORIES.of("beyond", replaced(line, "_divided", _all_within))
+async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
+    await holding(cluster, 3)
+    await cluster.declared("G", gpus=2)
+    await cluster.gated("A", gang="G")
+    await cluster.gated("B", gang="G")
+    await cluster.time(1)
+    await cluster.gated("C", gpus=3, priority=1000)
+    await cluster.gated("D", gang="G")
+    await cluster.time(1)
+    assert cluster.open() == ["A", "B"]
+
+
+@STORIES.of("beyond", replaced(line, "_divided", _all_within))
+async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
+    await holding(cluster, 3)
+    await cluster.gated("A", gpus=3)
+    await cluster.time(1)
+    await cluster.declared("G", gpus=2)
+    await cluster.gated("B", gang="G")
+    await cluster.gated("C", gang="G")
+    await cluster.gated("D")
+    await cluster.gated("E", gang="G")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B", "C", "D"]
+
+
+def _each_by_itself(_: object, pods: list[Any], *__: object) -> list[line.LineEntry]:
+    return [line.LineEntry((pod,)) for pod in pods]
 
 
 @STORIES.of("whole", replaced(line, "_of_gang", _each_by_itself))

@@ -100,11 +100,13 @@ def _marks(metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str
 def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
     """What its claims ask for, and the gang on whose charge it draws: the leader counts a pod by these.
 
-    A gang that is the pod's controller needs no mark, for the pod names that already. One in a file has no uid.
+    A gang that is the pod's controller needs no mark, for the pod names that already. One in a file has no uid. A mark
+    that somebody else has written, or that was copied with the pod, says nothing.
     """
     uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
     claims = claimed(devices, asked.policy) if devices else ""
-    of_gang = {GANG: uid} if uid and not uid.startswith(FROM_FILE) else {}
+    uid = "" if uid.startswith(FROM_FILE) else uid
+    of_gang = {GANG: uid} if uid or GANG in metadata.annotations else {}
     return {CLAIMED: claims, **of_gang} if claims or CLAIMED in metadata.annotations else of_gang
 
 

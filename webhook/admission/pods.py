@@ -4,7 +4,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, gang_uid
+from webhook.admission.facts import demotion, facts_of, gang_of_pod, gang_uid
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
@@ -16,8 +16,8 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_fits_ever, pod_warnings, without_room
-from webhook.policy.quota.charges import Charge, is_held
+from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_fits_ever, pod_warnings, without_room
+from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
 from webhook.policy.quota.demand import held_by
 from webhook.policy.values.facts import Facts
@@ -78,7 +78,11 @@ class PodReviewer(Reviewer, frozen=True):
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
             return verdict.fitted(pod_fits_ever(decision))
 
-        # 5. Book its charge; in Audit and for a dry run only look whether there is room.
+        # 5. Nobody passes the line who can't stand in it.
+        if mode is Mode.Enforce and (passing := await self._passing(decision)).refusal is not None:
+            return verdict.fitted(passing)
+
+        # 6. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
     async def _decision(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
@@ -109,6 +113,17 @@ class PodReviewer(Reviewer, frozen=True):
             return
         facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
         class_within_ceiling(pod, facts, self.policy)
+
+    async def _passing(self, decision: Decision) -> Fit:
+        """The refusal of a pod that would pass its tenant's line. A pod of a gang that is booked draws on that."""
+        facts = decision.tier_request.facts
+        tenant, gang = facts.tenant, gang_of_pod(facts)
+        waiting = self.ledger.waiting(tenant) if tenant and tenant.holds else {}
+        refused = pod_before_line(decision, waiting) if waiting else Fit()
+        if tenant is None or gang is None or refused.refusal is None:
+            return refused
+        booked = await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid)
+        return refused if booked is None else Fit()
 
     async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
         """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""

@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -128,6 +128,9 @@ class Ledger(Protocol):
 
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
+
+    def waiting(self, tenant: Tenant) -> Mapping[str, int]:
+        """The pods in a tenant's line, by tier, as its status tells: that may be some seconds old."""
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

@@ -53,6 +53,8 @@ PARTS: Mapping[str, str] = {
     "held-when-it-came": "{why} when it came. See TenantQuota/{tenant}.",
     "would-wait-for-room": "waits for its turn: tenant {tenant} uses {used} of {hard} of {row}{waiting}",
     "would-wait-behind": "waits for its turn: {waiting} in the line of tenant {tenant}",
+    "pod-waits-longer": "1 pod waits in the line",
+    "pods-wait-longer": "{count} pods wait in the line",
     "workload-waits": "1 workload waits",
     "workloads-wait": "{count} workloads wait",
     "and-before-it": ", and {waiting} before it",

@@ -113,6 +113,10 @@ _OF_HOOKS: Mapping[str, str] = {
 _OF_QUOTAS: Mapping[str, str] = {
     "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
     "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
+    "node-before-line": "tenant {tenant}: {waiting} before this pod, which names its node and can't wait; leave that "
+    "out",
+    "group-before-line": "tenant {tenant}: {waiting} before this pod, and {group} can't wait: no workload makes it; "
+    "let a Job or another workload make the pods",
     "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
     ". {flavor}{fits}",
 }

@@ -1,7 +1,7 @@
 """Pods that wait behind the gate of gpu-tiers, and the places that others of their controller have left."""
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import count
 
@@ -96,11 +96,14 @@ class GatedPods:
                 place = LeftPlace(holding, now + PREEMPTED_SECONDS, now + PREEMPTED_SECONDS)
             self._left[holding.made_by, next(self._seen)] = place
 
-    def vacant(self) -> Counter[GangKey]:
-        """How many places pods of each workload have left a short while ago."""
+    def vacant(self) -> dict[GangKey, list[Holding]]:
+        """What the pods of each workload held that have ended a short while ago, the oldest first."""
         now = self._clock()
         self._left = {key: each for key, each in self._left.items() if each.until > now}
-        return Counter(key for key, _ in self._left)
+        found = defaultdict[GangKey, list[Holding]](list)
+        for (key, _), place in self._left.items():
+            found[key].append(place.holding)
+        return found
 
     def kept(self) -> Iterator[Holding]:
         """What pods held whose GPUs are kept for the next ones of their controllers."""
@@ -112,8 +115,18 @@ class GatedPods:
         now = self._clock()
         return min((each.kept for each in self._left.values() if each.kept > now), default=None)
 
-    def fill(self, key: GangKey) -> None:
-        """One of these places is taken."""
-        oldest = next((each for each in self._left if each[0] == key), None)
+    def fill(self, holding: Holding) -> None:
+        """This pod has taken one of these places."""
+        mine = (key for key, each in self._left.items() if may_inherit(holding, each.holding))
+        oldest = next(mine, None)
         if oldest is not None:
             del self._left[oldest]
+
+
+def may_inherit(heir: Holding, before: Holding) -> bool:
+    """Whether a pod may take the place of one that has ended: it asks for no more.
+
+    Whoever may create pods may say who made them, and would get eight GPUs past the line for each one that he gives up.
+    """
+    same = heir.made_by == before.made_by and heir.charge.tier == before.charge.tier
+    return same and heir.charge.gpus <= before.charge.gpus

@@ -7,15 +7,16 @@ opened whenever its pod has one, by this leader or the next.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Gang, at_tier
+from webhook.ledger.account import Account, Gang, GangKey, at_tier
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.draft import NotNow
-from webhook.ledger.leader.gated_pods import GatedPod
+from webhook.ledger.leader.gated_pods import GatedPod, may_inherit
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
@@ -26,16 +27,23 @@ from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 class LineEntry(msgspec.Struct, frozen=True):
     """What waits as one: a gang with those of its pods that are there, or a pod alone.
 
-    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already.
+    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already. Of `pods` the last
+    `beyond` say that they are of the gang, and are more than it asks for: once it is let in, each waits by itself.
     """
 
     pods: tuple[GatedPod, ...]
     gang: GangBooking | None = None
     entitled: bool = False
+    beyond: int = 0
 
     @property
     def first(self) -> GatedPod:
         return self.pods[0]
+
+    @property
+    def uid(self) -> str:
+        """What it is as a whole: a gang stays the same, whichever of its pods are made anew."""
+        return self.gang.uid if self.gang else self.first.uid
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -49,23 +57,27 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     A pod that the account promises its GPUs to waits for its gate alone, and a gang for its workload to be seen.
     """
     promised = {each.uid for each in account.reservations}
-    gangs, alone = defaultdict[str, list[GatedPod]](list), list[GatedPod]()
+    gangs, alone = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod]()
     for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
         if pod.uid not in promised:
-            uid = _gang_of(pod, view)
-            (gangs[uid] if uid else alone).append(pod)
-    booked = {each.uid: each for each in account.gangs}
-    line = [_of_gang(uid, pods, booked.get(uid), view, tenant) for uid, pods in gangs.items()]
-    return sorted([*filter(None, line), *_singly(alone, view)], key=_turn)
+            key = _gang_of(pod, view)
+            (gangs[key] if key else alone).append(pod)
+    booked = {each.key: each for each in account.gangs}
+    drawn = defaultdict[GangKey, Decimal](Decimal)
+    for each in account.reservations if gangs else ():
+        drawn[each.draws_on] += sum(charge.own for charge in each.charges)
+    line = [_of_gang(key, pods, booked.get(key), drawn[key], view, tenant) for key, pods in gangs.items()]
+    return sorted([*chain(*line), *_singly(alone, view)], key=_turn)
 
 
-def _gang_of(pod: GatedPod, view: PodView) -> str:
-    """The uid of its gang; "" where it waits alone, also where its workload is none now: suspended, or of one pod."""
-    uid = pod.holding.gang or pod.holding.controller
-    declared = view.workloads.get(uid)
-    if declared is None:
-        return pod.holding.gang
-    return "" if declared.charges == () else uid
+def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
+    """Of which gang it waits; None for one alone: nobody is of a workload of another namespace, whatever it says."""
+    of = pod.holding
+    uid = of.gang or (of.controller if view.workloads.get(of.controller) else "")
+    found = view.workloads.get(uid)
+    if found is not None and (found.namespace != of.namespace or found.charges == ()):
+        return None  # or it is no gang any more: suspended, or scaled to a pod
+    return (of.namespace, uid) if uid else None
 
 
 def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
@@ -74,23 +86,50 @@ def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
 
 
 def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[LineEntry]:
-    """Of a workload's pods as many are entitled as have ended."""
+    """Of a workload's pods as many are entitled as have ended, each to no more than one of those held."""
     vacant = view.gated.vacant()
     for pod in pods:
-        heir = vacant.get(pod.holding.made_by, 0) > 0 if vacant else False
-        if heir:
-            vacant[pod.holding.made_by] -= 1
-        yield LineEntry((pod,), entitled=heir)
+        places = vacant.get(pod.holding.made_by, [])
+        place = next((each for each in places if may_inherit(pod.holding, each)), None)
+        if place is not None:
+            places.remove(place)
+        yield LineEntry((pod,), entitled=place is not None)
 
 
-def _of_gang(uid: str, pods: list[GatedPod], gang: Gang | None, view: PodView, tenant: Tenant) -> LineEntry | None:
-    declared = view.workloads.get(uid)
+def _of_gang(
+    key: GangKey, pods: list[GatedPod], gang: Gang | None, drawn: Decimal, view: PodView, tenant: Tenant
+) -> Iterator[LineEntry]:
+    """What waits of a gang on which promised pods have `drawn`. It lets no more in than it asks for.
+
+    Whoever may create pods may say that they are of it.
+    """
+    declared = view.workloads.get(key[1])
     if declared is None or declared.charges is None:
-        return None
-    tier = gang.tier if gang else ""
-    if gang is not None and _is_let_in(gang, at_tier(declared.charges, tier)):
-        return LineEntry(tuple(pods), entitled=True)
-    return LineEntry(tuple(pods), _booking(uid, declared, tenant))
+        return
+    charges = at_tier(declared.charges, gang.tier if gang else "")
+    booking = _booking(key[1], declared, tenant)
+    held = sum((each.own for each in view.held_by(_as_gang(booking), ())), drawn)
+    within, beyond = _divided(pods, charges, held)
+    if gang is not None and _is_let_in(gang, charges):
+        yield from (LineEntry((pod,), entitled=True) for pod in within)
+        yield from (LineEntry((pod,)) for pod in beyond)
+    else:
+        yield LineEntry((*within, *beyond), booking, beyond=len(beyond))
+
+
+def _as_gang(booking: GangBooking) -> Gang:
+    return Gang(uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name)
+
+
+def _divided(pods: list[GatedPod], charges: tuple[Charge, ...], held: Decimal) -> tuple[list[GatedPod], list[GatedPod]]:
+    """Those that a gang still asks for, and what is beyond that: first those of a tier that it does not have."""
+    left, tiers = sum((each.own for each in charges), -held), {each.tier for each in charges}
+    within, beyond = list[GatedPod](), list[GatedPod]()
+    for pod in sorted(pods, key=lambda each: each.holding.charge.tier not in tiers):
+        fits = pod.holding.charge.own <= left
+        left -= pod.holding.charge.own if fits else Decimal(0)
+        (within if fits else beyond).append(pod)
+    return within, beyond
 
 
 def _is_let_in(gang: Gang, charges: tuple[Charge, ...]) -> bool:
@@ -194,7 +233,7 @@ def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant) -> Booked | Sho
     whole = copy.book(waiting.gang) if waiting.gang else Booked()
     if not isinstance(whole, Booked):
         return whole
-    answers = [copy.book(_of(pod, tenant)) for pod in waiting.pods]
+    answers = [copy.book(_of(pod, tenant)) for pod in waiting.pods[: len(waiting.pods) - waiting.beyond]]
     return next((each for each in answers if not isinstance(each, Booked)), Booked())
 
 

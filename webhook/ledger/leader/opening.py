@@ -73,7 +73,7 @@ class Opening:
             self._leading.world.tell_line(name, ())
 
     def _note_head(self, name: str, line: Iterable[InLine]) -> None:
-        head = next((each.waiting.first.uid for each in line if not each.waiting.entitled), "")
+        head = next((each.waiting.uid for each in line if not each.waiting.entitled), "")
         if self._heads.get(name, ("", 0.0))[0] != head:
             self._heads[name] = head, self._leading.clock()
 
@@ -112,7 +112,7 @@ class Opening:
             where = {"namespace": pod.holding.namespace, "pod": pod.holding.name}
             log.warning("gate not opened", {**where, "reason": str(error)})
             return
-        self._leading.view.gated.fill(pod.holding.made_by)
+        self._leading.view.gated.fill(pod.holding)
 
 
 def _has_any(version: Version | None, namespaces: set[str]) -> bool:

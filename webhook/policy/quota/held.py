@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from webhook.objects.phrase import Phrase
 from webhook.objects.quantities import written
-from webhook.policy.quota.charges import Shortfall
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tiers import Tiers
 
 MOST_PLACES = 20
 """Places of a line that a TenantQuota's status has, the first ones."""
@@ -93,6 +95,31 @@ def _shown(place: HeldPlace) -> dict[str, Any]:
     return said | ({"short": place.short} if place.short else {})
 
 
+def waiting_by_tier(status: Mapping[str, Any]) -> dict[str, int]:
+    """The pods of each tier that wait, as a TenantQuota's status tells; "" for those of none."""
+    held = status.get("held")
+    tiers = held.get("tiers") if isinstance(held, dict) else None
+    told = [each for each in tiers if isinstance(each, dict)] if isinstance(tiers, list) else []
+    return {str(each.get("tier", "")): pods for each in told if isinstance(pods := each.get("pods"), int) and pods}
+
+
+def waiting_before(charge: Charge, waiting: Mapping[str, int], tenant: Tenant, tiers: Tiers) -> int:
+    """How many pods wait with a claim on what this one would take: of its tier or a higher one, for one of its rows.
+
+    With BestEffort nobody has: whoever has room passes.
+    """
+    if tenant.hold_order != "Strict":
+        return 0
+    rows = charge.rows(tenant)
+    alike = (name for name in waiting if any(row.tier in (None, name) for row in rows))
+    return sum(waiting[name] for name in alike if _value(name, tiers) >= _value(charge.tier or "", tiers))
+
+
+def _value(tier: str, tiers: Tiers) -> int:
+    found = tiers.get(tier)
+    return found.value if found else 0
+
+
 class NoRoom(msgspec.Struct, frozen=True):
     """A row that is short, as a refusal names it, and how much of it is used.
 
@@ -124,6 +151,11 @@ def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nt
     if before:
         return Phrase("held-behind", gpus=gpus, tenant=tenant, before=before, place=place)
     return Phrase("held-next", gpus=gpus, tenant=tenant, place=place)
+
+
+def pods_wait(count: int) -> Phrase:
+    """How many pods wait in a line."""
+    return Phrase("pod-waits-longer") if count == 1 else Phrase("pods-wait-longer", count=count)
 
 
 def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
