@@ -135,3 +135,5 @@ bench-growth: $(VENV)/dev.stamp  ## the tables with 20,000 and 50,000 pods, whic
 	@PYTHONPATH=. $(BIN)/python bench/audit.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/reports.py
+	@echo
+	@PYTHONPATH=.:docs $(BIN)/python bench/hold.py

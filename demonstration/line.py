@@ -16,11 +16,11 @@ from demonstration.line_figures import Line, Span, State
 from installation.beside import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
-from webhook.policy.quota.gate import GATE
 
 GANGS, PODS, GPUS = 10, 4, 8
 RUN_SECONDS, EVICTED_AT, EVICTOR_SECONDS = 4.0, 6.0, 5.0
 EVICTOR = "urgent"
+GATE = "gpu-tiers.dev/quota"
 COMPLETES = "localcluster.gpu-tiers.dev/completes"
 TENANT = {
     "apiVersion": "gpu-tiers.dev/v1alpha1",

@@ -153,6 +153,14 @@ def test_what_can_never_fit_is_refused(line: Line) -> None:
     assert answer.code, answer.stdout
 
 
+def test_nobody_would_open_our_gate_on_a_pod_without_gpus(line: Line) -> None:
+    web = line.pod("web")
+    web["metadata"]["labels"], web["spec"]["schedulingGates"] = {}, [GATE]
+    del web["spec"]["containers"][0]["resources"]
+    answer = line.installed.create(web, line.namespace)
+    assert "spec.schedulingGates: gpu-tiers.dev/quota is what gpu-tiers writes on pods that wait" in answer.stderr
+
+
 def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: str, wide: str) -> None:
     line = Line(installed, namespace, wide)
     spec = {"quotas": [{"gpus": 8}], "onExceed": "Hold", "holdOrder": "BestEffort"}
@@ -164,6 +172,22 @@ def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: s
         line.create(line.pod("small", gpus=2))
         line.eventually_runs("small")
         assert line.waiting() == {"large"}
+
+
+def test_one_row_may_hold_while_the_others_refuse(installed: Installed, namespace: str, wide: str) -> None:
+    line = Line(installed, namespace, wide)
+    rows = [{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}, {"tier": "gpu-training", "gpus": 2}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows):
+        line.create(line.pod("first", gpus=2, tier="gpu-batch"))
+        line.eventually_runs("first")
+        line.create(line.pod("waits", tier="gpu-batch"))
+        line.create(line.pod("trains", gpus=2))
+        line.eventually_runs("trains")
+        answer = installed.create(line.pod("refused"), namespace)
+        assert "gpu-training is at 2 of 2 GPUs" in answer.stderr
+        assert line.waiting() == {"waits"}
+        line.delete("pod", "first")
+        line.eventually_runs("waits")
 
 
 def test_a_tenant_that_refuses_again_drains_its_line(line: Line) -> None:

@@ -1,7 +1,4 @@
-"""Nobody but gpu-tiers opens the gate of a pod that waits for quota; the API server sees to it by itself.
-
-The pods here have no GPUs, so that no webhook is asked about them and nobody opens them.
-"""
+"""Nobody but gpu-tiers opens the gate of a pod that waits for quota; the API server sees to it by itself."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,9 +8,9 @@ import pytest
 from localcluster import Result
 from localcluster.waiting import wait_until
 
-from .installed import Installed, Tree
+from .installed import Installed, Tree, gpu_pod
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("full")]
 
 GATE = "gpu-tiers.dev/quota"
 MALLORY = ("--as=mallory",)
@@ -30,13 +27,18 @@ Ask = Callable[..., Result]
 
 
 def held(name: str = "held", *gates: str) -> Tree:
-    container = {"name": "main", "image": "registry.example/work:1"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-batch"}},
-        "spec": {"containers": [container], "schedulingGates": [{"name": each} for each in gates or (GATE,)]},
-    }
+    return gpu_pod(name, tier="gpu-batch", schedulingGates=[{"name": each} for each in gates or (GATE,)])
+
+
+@pytest.fixture
+def full(installed: Installed, namespace: str) -> Iterator[None]:
+    """The namespace's tenant has one GPU, and somebody has that."""
+    with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 1}], onExceed="Hold"):
+        installed.create(gpu_pod("first", tier="gpu-batch"), namespace)
+        installed.eventually(
+            lambda: "schedulingGates" not in installed.get("pod/first", namespace)["spec"], "the first"
+        )
+        yield
 
 
 @pytest.fixture
@@ -162,6 +164,8 @@ def test_controllers_of_kubernetes_may_adopt_it(ask: Ask, pod: str) -> None:
 
 
 def test_pods_that_nobody_holds_are_nobodys_business(ask: Ask) -> None:
-    assert not ask("create", "-f", "-", input=json.dumps(held("free", "example.com/other"))).code
+    free = held("free", "example.com/other")
+    del free["spec"]["containers"][0]["resources"]
+    assert not ask("create", "-f", "-", input=json.dumps(free)).code
     change = json.dumps({"metadata": {"annotations": {"gpu-tiers.dev/gang": "x"}}, "spec": {"schedulingGates": None}})
     assert not ask("patch", "pod", "free", "--type=merge", *MALLORY, "-p", change).code

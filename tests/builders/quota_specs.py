@@ -18,6 +18,7 @@ ACCEPTED: list[Tree] = [
     {"onExceed": "Hold", "holdOrder": "Strict", "reserveSeconds": 0},
     {"onExceed": "Hold", "reserveSeconds": 900, "backstop": "None", "quotaAuthority": "gpu-tiers"},
     {"onExceed": "Hold", "holdOrder": "BestEffort"},
+    {"quotas": [{"tier": "gpu-batch", "gpus": 8, "onExceed": "Hold"}], "reserveSeconds": 60},
     {"onExceed": None, "maxTier": None, "quotas": [{"gpus": 1, "tier": None}]},
     {"namespaceSelector": {"matchLabels": {"team": None}}},
     {"namespaceSelector": {}},
@@ -111,6 +112,11 @@ REFUSED: list[tuple[Tree, str, str]] = [
         'spec.reserveSeconds: Invalid value: "string"',
         'spec.reserveSeconds: "15m" should be a whole number',
     ),
+    (
+        {"onExceed": "Demote", "quotas": [{"gpus": 8, "onExceed": "Hold"}]},
+        "quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run",
+        "spec: quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run",
+    ),
     ({"holdOrder": "Strict"}, _NOT_HELD, f"spec: {_NOT_HELD}"),
     ({"onExceed": "Warn", "reserveSeconds": 0}, _NOT_HELD, f"spec: {_NOT_HELD}"),
     (
@@ -184,6 +190,6 @@ REFUSED: list[tuple[Tree, str, str]] = [
     (
         {"quotas": [{"gpus": "1", "flavor": "h100"}]},
         'unknown field "spec.quotas[0].flavor"',
-        "spec.quotas[0].flavor: there is no such field; write one of tier, resourceFlavor, gpus",
+        "spec.quotas[0].flavor: there is no such field; write one of tier, resourceFlavor, gpus, onExceed",
     ),
 ]

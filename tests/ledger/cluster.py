@@ -14,8 +14,8 @@ from tests.ledger.virtual_time import pass_time, settle
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
+from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.gate import GATE
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.tenants import Tenant
 
@@ -323,7 +323,7 @@ class Cluster:
             metadata["ownerReferences"] = [{**owner, "controller": True}]
         spec: dict[str, Any] = {"containers": [], "priority": create.priority}
         if create.state is State.GATED:
-            spec["schedulingGates"] = [{"name": GATE}]
+            spec["schedulingGates"] = [{"name": QUOTA_GATE}]
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 

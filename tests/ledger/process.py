@@ -33,7 +33,6 @@ from webhook.ledger.protocol import (
 )
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.charges import Charge, Shortfall, StrandedGang
-from webhook.policy.quota.gate import is_gated
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
 from webhook.policy.quota.usage_status import Count, Status
 
@@ -295,7 +294,7 @@ async def _holding(seen: SeenPod) -> Holding:
         metadata.name,
         metadata.annotations.get("gang", ""),
         Gated(seen.pod.spec.priority or 0, metadata.creation_timestamp or "", seen.version)
-        if is_gated(seen.pod)
+        if seen.pod.waits_for_quota
         else None,
     )
 

@@ -9,7 +9,7 @@ from tests.ledger.cluster import Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
-from webhook.ledger.leader import line, opening
+from webhook.ledger.leader import gated_pods, line, opening
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.gated_pods import GatedPods
 
@@ -178,8 +178,23 @@ async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next
     # No controller makes another one, so it is not kept for long.
     await cluster.preempt("C")
     await cluster.gone("C")
-    await cluster.time(6)
+    await cluster.time(gated_pods.PREEMPTED_SECONDS + 1)
     assert cluster.open() == ["B"]
+
+
+@STORIES.of("evicted", replaced(gated_pods, "PREEMPTED_SECONDS", 5.0))
+async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Cluster) -> None:
+    """The Job controller makes the next pod 10 s after the end of the last one."""
+    await holding(cluster, 1)
+    await cluster.gated("A", controller="job")
+    await cluster.time(1)
+    await cluster.gated("B", priority=1000)
+    await cluster.preempt("A")
+    await cluster.gone("A")
+    await cluster.time(10)
+    await cluster.gated("A2", controller="job")
+    await cluster.time(1)
+    assert cluster.open() == ["A2"]
 
 
 @STORIES.of("no larger", replaced(line, "may_inherit", lambda *_: True))
@@ -229,8 +244,8 @@ async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
     assert cluster.open() == ["B", "C", "D"]
 
 
-def _each_by_itself(_: object, pods: list[Any], *__: object) -> list[line.Waiting]:
-    return [line.Waiting((pod,)) for pod in pods]
+def _each_by_itself(_: object, pods: list[Any], *__: object) -> list[line.LineEntry]:
+    return [line.LineEntry((pod,)) for pod in pods]
 
 
 @STORIES.of("whole", replaced(line, "_of_gang", _each_by_itself))

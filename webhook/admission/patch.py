@@ -11,7 +11,7 @@ from webhook.admission.review import Operation
 from webhook.objects.containers import Container, Variable
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import Metadata, Pod, PodSpec
+from webhook.objects.pods import QUOTA_GATE, Metadata, Pod, PodSpec
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import GANG, TIER_LABEL, TierRequest
@@ -21,7 +21,6 @@ from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.placement.schedulers import SchedulingPlan
 from webhook.policy.quota.claimed import CLAIMED, claimed
-from webhook.policy.quota.gate import GATE, is_gated
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
@@ -56,8 +55,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
 
 def gate(pod: Pod) -> Iterator[Operation]:
     """Our scheduling gate."""
-    if not is_gated(pod):
-        yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": GATE}])
+    if not pod.waits_for_quota:
+        yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": QUOTA_GATE}])
 
 
 def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:

@@ -23,7 +23,6 @@ from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
 from webhook.policy.quota.flavors import flavor_of
-from webhook.policy.quota.gate import is_gated
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
@@ -66,7 +65,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         verdict = Verdict(tenant=tenant.name if tenant else None)
         if tenant is None or charge is None or not tenant.charges(charge.gpus):
             return verdict
-        if tenant.holds and is_gated(pod):
+        if tenant.holds and pod.waits_for_quota:
             return verdict  # the leader books it as it is then
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
         if group is not None:

@@ -10,17 +10,16 @@ from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.pods import Pod, require_few, require_short_uid
+from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
 from webhook.objects.refusal import Reason, Refusal, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_fits_ever, pod_warnings, without_room
-from webhook.policy.quota.charges import Charge, Fit
+from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
 from webhook.policy.quota.demand import held_by
-from webhook.policy.quota.gate import is_gated, is_held
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
@@ -56,7 +55,12 @@ class PodReviewer(Reviewer, frozen=True):
         pod, patched = read_pod(request.object), mode is not Mode.Audit
         decision = await self._decision(pod, request, demoting=not patched)
 
-        # 2. Of a pod that isn't ours ask that its class is no way round the ceiling, and that it forges no mark.
+        # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
+        #    way round the ceiling, and that it forges no mark.
+        if pod.waits_for_quota and (decision is None or decision.charge is None):
+            return Verdict(
+                refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
+            )
         if decision is None:
             await self._bound(pod, request.namespace)
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
@@ -71,7 +75,7 @@ class PodReviewer(Reviewer, frozen=True):
             return structs.replace(verdict, refusal=problem)
 
         # 4. Behind our gate it waits for its turn, if it could ever have room. The leader books it, and opens.
-        if mode is Mode.Enforce and is_gated(pod) and _is_held(decision):
+        if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
             return verdict.fitted(pod_fits_ever(decision))
 
         # 5. Nobody passes the line who can't stand in it.
@@ -113,8 +117,9 @@ class PodReviewer(Reviewer, frozen=True):
     async def _passing(self, decision: Decision) -> Fit:
         """The refusal of a pod that would pass its tenant's line. A pod of a gang that is booked draws on that."""
         facts = decision.tier_request.facts
-        tenant, gang = facts.tenant, gang_of_pod(facts)
-        waiting = self.ledger.waiting(tenant) if tenant and tenant.holds else {}
+        tenant, charge, gang = facts.tenant, decision.charge, gang_of_pod(facts)
+        would_wait = tenant and charge and tenant.holds_on(charge.tier, charge.flavor)
+        waiting = self.ledger.waiting(tenant) if tenant and would_wait else {}
         refused = pod_before_line(decision, waiting) if waiting else Fit()
         if tenant is None or gang is None or refused.refusal is None:
             return refused

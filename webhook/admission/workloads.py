@@ -144,7 +144,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal or not _grown(gang, before):
             return verdict
-        if tenant.holds and mode is Mode.Enforce:
+        if mode is Mode.Enforce and any(tenant.holds_on(each.tier, each.flavor) for each in gang.charges):
             return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
         booking, dry_run = gang_booking(request, gang, tenant), request.dry_run or mode is Mode.Audit
         answer = await self.ledger.book(booking, dry_run=dry_run)

@@ -13,8 +13,8 @@ from webhook.cluster.listed import listed_trees
 from webhook.kube.client import Client
 from webhook.kube.errors import Failed, NotFound
 from webhook.kube.paths import path
+from webhook.objects.pods import QUOTA_GATE
 from webhook.objects.view import Tree
-from webhook.policy.quota.gate import GATE
 
 AT_ONCE = 8
 """Gates that are opened at a time: more would keep the API server busy while schedulers need it."""
@@ -43,9 +43,8 @@ def open_gates(
     target = Target(kubeconfig, context)
     if not yes:
         count = answered(lambda: _count(target, namespace))
-        typer.echo(
-            f"{_pods(count)} behind the gate {GATE}. To let them go, write --yes; quotas may be overdrawn by them."
-        )
+        told = f"{_pods(count)} behind the gate {QUOTA_GATE}"
+        typer.echo(f"{told}. To let them go, write --yes; quotas may be overdrawn by them.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace))
     typer.echo(
@@ -81,14 +80,14 @@ async def _open_all(target: Target, namespace: str | None) -> tuple[int, list[st
 async def _held(client: Client, namespace: str | None) -> list[Tree]:
     """The pods that wait, those of the highest priority first: what comes first is scheduled first."""
     found = await listed_trees(client, path("v1", "pods", namespace), {"fieldSelector": "spec.nodeName="})
-    held = [each for each in found if GATE in _gates(each)]
+    held = [each for each in found if QUOTA_GATE in _gates(each)]
     return sorted(held, key=lambda each: (-each["spec"].get("priority", 0), each["metadata"]["creationTimestamp"]))
 
 
 async def _open(client: Client, pod: Tree, slots: asyncio.Semaphore) -> str:
     """Open one; why it stays shut, or ""."""
     where = path("v1", "pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
-    without = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+    without = {"spec": {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}}
     async with slots:
         try:
             await client.patch(where, without, strategic=True)

@@ -69,6 +69,11 @@ def _rows_are_allowed(spec: Tree) -> bool:
     return "allowedTiers" not in spec or all(tier in spec["allowedTiers"] for tier in named)
 
 
+def _holds(spec: Tree) -> bool:
+    """Whether it has pods that wait, by itself or by a row."""
+    return spec.get("onExceed") == "Hold" or any(row.get("onExceed") == "Hold" for row in spec.get("quotas", ()))
+
+
 def _rows_differ(rows: list[Tree]) -> bool:
     about = [(row.get("tier", ""), row.get("resourceFlavor", "")) for row in rows]
     return len(about) == len(set(about))
@@ -96,13 +101,16 @@ RULES: Rules = {
         not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Warn")
     ),
     "backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out": lambda spec: (
-        not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Hold")
+        not (spec.get("backstop") == "ResourceQuota" and _holds(spec))
     ),
     "onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; leave one of them out": (
-        lambda spec: not (spec.get("onExceed") == "Hold" and spec.get("quotaAuthority") in ("Kueue", "KAI"))
+        lambda spec: not (_holds(spec) and spec.get("quotaAuthority") in ("Kueue", "KAI"))
     ),
     "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out": lambda spec: (
-        spec.get("onExceed") == "Hold" or not {"holdOrder", "reserveSeconds"} & spec.keys()
+        _holds(spec) or not {"holdOrder", "reserveSeconds"} & spec.keys()
+    ),
+    "quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run": (
+        lambda spec: not (spec.get("onExceed") in ("Demote", "Warn") and _holds(spec))
     ),
     "reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out": lambda spec: (
         "reserveSeconds" not in spec or spec.get("holdOrder") != "BestEffort"

@@ -25,12 +25,11 @@ from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID, Metadata
+from webhook.objects.pods import LONGEST_UID, QUOTA_GATE, Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.flavors import flavor_on
-from webhook.policy.quota.gate import GATE, is_gated
 from webhook.policy.quota.held import TOLD
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
@@ -127,7 +126,7 @@ class ObservedPods:
     async def open_gate(self, uid: str, holding: Holding) -> None:
         """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
         at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
-        without = {"schedulingGates": [{"$patch": "delete", "name": GATE}]}
+        without = {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}
         where = path("v1", "pods", holding.namespace, holding.name)
         await self._client.patch(where, {"metadata": at, "spec": without}, strategic=True)
 
@@ -259,7 +258,7 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
 
 def _gated(seen: SeenPod) -> Gated | None:
     """How it waits behind our gate, if it does."""
-    if not is_gated(seen.pod):
+    if not seen.pod.waits_for_quota:
         return None
     since, told = seen.pod.metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
     return Gated(seen.pod.spec.priority or 0, since, seen.version, told)

@@ -131,7 +131,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     is_elastic = together(charges) != together(needed)
     if decision.gang is None and not is_elastic:
         return fit(charges, tenant, at_once=own.row.at_once)
-    least = fit(needed, tenant, at_once=True, wished=charges, booked=not tenant.holds)
+    least = fit(needed, tenant, at_once=True, wished=charges, booked=not _waits(decision.decisions, tenant))
     if least.refusal or not is_elastic:
         return least
     return fit(charges, tenant, at_once=True, strict=False)
@@ -243,7 +243,8 @@ def _weight(decision: Decision) -> tuple[Decimal, bool]:
 
 def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
     """Tells whether any of its pods wait for their turn."""
-    return tenant.holds and any(each.charge and tenant.charges(each.charge.gpus) for each in decisions)
+    charges = (each.charge for each in decisions if each.charge)
+    return any(tenant.charges(each.gpus) and tenant.holds_on(each.tier, each.flavor) for each in charges)
 
 
 def _made_by_another(facts: Facts) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Protocol
 
 from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
@@ -15,7 +16,6 @@ from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
 from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.quota.claimed import CLAIMED
-from webhook.policy.quota.gate import GATE
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
@@ -34,7 +34,7 @@ KNOWN_KEYS = frozenset(
         *WRITTEN_BY_PEOPLE,
         *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
         UNTIERED_LABEL,
-        GATE,
+        QUOTA_GATE,
         *ANNOTATIONS.values(),
         f"{DOMAIN}check",
     }

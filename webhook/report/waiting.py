@@ -7,10 +7,10 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
+from webhook.objects.pods import QUOTA_GATE
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
 from webhook.objects.view import Tree
-from webhook.policy.quota.gate import GATE
 from webhook.policy.quota.held import NoRoom, why_held
 from webhook.report.pending import Room
 from webhook.report.shown import Shown
@@ -134,7 +134,7 @@ State = Literal["running", "ended", "ending", "gated", "starting", "unscheduled"
 PENDING: tuple[State, ...] = ("gated", "unscheduled", "starting")
 
 _GATES = {
-    GATE: "the quota of its tenant has no room for it yet",
+    QUOTA_GATE: "the quota of its tenant has no room for it yet",
     "kueue.x-k8s.io/admission": "Kueue has not admitted it",
     "kueue.x-k8s.io/topology": "Kueue has not chosen its nodes",
     "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of its job",

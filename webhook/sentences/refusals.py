@@ -47,6 +47,8 @@ _OF_PARTS_OF_GPUS: Mapping[str, str] = {
     "claims-misstated": "{mark} is {there:shown}, not {due:shown}: gpu-tiers writes there what the pod's claims ask "
     "for. A claim was made anew meanwhile, or the mutating webhook was not reached: leave it out, and create the pod "
     "again",
+    "gate-without-gpus": "{gate} is what gpu-tiers writes on pods that wait for quota, and opens. This pod asks for no "
+    "GPUs that count, so nobody would open it: leave it out",
     "claims-changed": "{after:shown}, but it was {before:shown}; what a pod's claims may ask for is fixed when it is "
     "created: delete the pod and create it again",
     "claim-of-nothing": '"{entry:shown}" names no claim; write resourceClaimTemplateName or resourceClaimName',

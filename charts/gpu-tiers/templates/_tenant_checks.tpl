@@ -34,6 +34,13 @@ tenants[{{ $index }}].spec: maxTier and allowedTiers say the same thing in two w
 {{- if and $spec.defaultTier $spec.allowedTiers (not (has $spec.defaultTier $spec.allowedTiers)) }}
 tenants[{{ $index }}].spec.defaultTier: {{ $spec.defaultTier }} is none of allowedTiers; write for example {{ first $spec.allowedTiers }}
 {{- end -}}
+{{- $holds := eq "Hold" (default "Deny" $spec.onExceed) -}}
+{{- range $spec.quotas -}}
+{{- $holds = or $holds (hasKey . "onExceed") -}}
+{{- end -}}
+{{- if and $holds (has $spec.onExceed (list "Demote" "Warn")) }}
+tenants[{{ $index }}].spec.quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run
+{{- end -}}
 {{- if eq "ResourceQuota" (default "None" $spec.backstop) -}}
 {{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out
@@ -41,11 +48,11 @@ tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAutho
 {{- if eq "Warn" (default "Deny" $spec.onExceed) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out
 {{- end -}}
-{{- if eq "Hold" (default "Deny" $spec.onExceed) }}
+{{- if $holds }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out
 {{- end -}}
 {{- end -}}
-{{- if eq "Hold" (default "Deny" $spec.onExceed) -}}
+{{- if $holds -}}
 {{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
 tenants[{{ $index }}].spec.onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; leave one of them out
 {{- end -}}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from webhook.policy.quota.gate import GATE
+from webhook.objects.pods import QUOTA_GATE
 
 from .history import Change
 from .plan import Plan, Team
@@ -107,7 +107,7 @@ def _holds(pod: Tree) -> bool:
 
 
 def _is_gated(pod: Tree) -> bool:
-    return any(each["name"] == GATE for each in pod["spec"].get("schedulingGates", ()))
+    return any(each["name"] == QUOTA_GATE for each in pod["spec"].get("schedulingGates", ()))
 
 
 def _held(pod: Tree) -> tuple[str, int]:

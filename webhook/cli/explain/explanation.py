@@ -143,7 +143,9 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
 def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
     """What a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
     charge = decided.charge if decided else None
-    if tenant is None or charge is None or not (tenant.holds and tenant.charges(charge.gpus)):
+    if tenant is None or charge is None or not tenant.charges(charge.gpus):
+        return ""
+    if not tenant.holds_on(charge.tier, charge.flavor):
         return ""
     short = shortfall((charge,), tenant, asked.ledger.usage(tenant))
     line = tenant_shown(asked.quotas[tenant.name].quota).held.workloads

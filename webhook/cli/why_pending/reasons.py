@@ -24,7 +24,6 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, view
 from webhook.policy.assignment.request import GANG
-from webhook.policy.quota.gate import is_gated
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.policy.workloads.templates import pod_templates
@@ -56,7 +55,7 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
         waits=stands.state in PENDING,
     )
     if stands.state == "gated":
-        held = await held_by_quota(asked, pod) if is_gated(pod) else ()
+        held = await held_by_quota(asked, pod) if pod.waits_for_quota else ()
         return replace(found, sentences=(*found.sentences, *held, *await kueue_about(asked, document)))
     return await _unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
 

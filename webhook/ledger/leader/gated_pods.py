@@ -1,7 +1,7 @@
 """Pods that wait behind the gate of gpu-tiers, and the places that others of their controller have left."""
 
 import time
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import count
 
@@ -16,8 +16,12 @@ VACANT_SECONDS = 30.0
 KEPT_SECONDS = 5.0
 """So long the GPUs of a pod that was deleted are kept for that one: some controllers make it only afterwards."""
 
+PREEMPTED_SECONDS = 120.0
+"""So long those of a pod that another one has evicted: the Job controller waits 10 s before it makes the next one, then
+20 and 40, and meanwhile the evictor has them anyway."""
 
-class Place(msgspec.Struct, frozen=True):
+
+class LeftPlace(msgspec.Struct, frozen=True):
     """That of a pod that has ended, in mind `until` then, with its GPUs kept until `kept`: times of our own clock."""
 
     holding: Holding
@@ -45,7 +49,7 @@ class GatedPods:
         self._pods: defaultdict[str, dict[str, GatedPod]] = defaultdict(dict)
         self._namespace_of: dict[str, str] = {}
         self._seen = count()
-        self._left: OrderedDict[tuple[GangKey, int], Place] = OrderedDict()
+        self._left: dict[tuple[GangKey, int], LeftPlace] = {}
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._namespace_of
@@ -87,13 +91,15 @@ class GatedPods:
         if holding.controller:
             now = self._clock()
             kept = now if holding.ends_in is None else now + KEPT_SECONDS
-            self._left[holding.made_by, next(self._seen)] = Place(holding, now + VACANT_SECONDS, kept)
+            place = LeftPlace(holding, now + VACANT_SECONDS, kept)
+            if holding.preempted:
+                place = LeftPlace(holding, now + PREEMPTED_SECONDS, now + PREEMPTED_SECONDS)
+            self._left[holding.made_by, next(self._seen)] = place
 
     def vacant(self) -> dict[GangKey, list[Holding]]:
         """What the pods of each workload held that have ended a short while ago, the oldest first."""
         now = self._clock()
-        while self._left and next(iter(self._left.values())).until <= now:
-            self._left.popitem(last=False)
+        self._left = {key: each for key, each in self._left.items() if each.until > now}
         found = defaultdict[GangKey, list[Holding]](list)
         for (key, _), place in self._left.items():
             found[key].append(place.holding)

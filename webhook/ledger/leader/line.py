@@ -24,7 +24,7 @@ from webhook.policy.quota.charges import Charge, Shortfall, together, whole_shor
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class LineEntry(msgspec.Struct, frozen=True):
     """What waits as one: a gang with those of its pods that are there, or a pod alone.
 
     `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already. Of `pods` the last
@@ -51,7 +51,7 @@ class Waiting(msgspec.Struct, frozen=True):
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
 
-def line_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
+def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     """Who waits in the namespaces of an account, in the order of their turns.
 
     A pod that the account promises its GPUs to waits for its gate alone, and a gang for its workload to be seen.
@@ -80,12 +80,12 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
     return (of.namespace, uid) if uid else None
 
 
-def _turn(waiting: Waiting) -> tuple[bool, tuple[int, str, int]]:
+def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
     """Who has a place already comes first."""
     return not waiting.entitled, waiting.pods[0].turn
 
 
-def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[Waiting]:
+def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[LineEntry]:
     """Of a workload's pods as many are entitled as have ended, each to no more than one of those held."""
     vacant = view.gated.vacant()
     for pod in pods:
@@ -93,12 +93,12 @@ def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[Waiting]:
         place = next((each for each in places if may_inherit(pod.holding, each)), None)
         if place is not None:
             places.remove(place)
-        yield Waiting((pod,), entitled=place is not None)
+        yield LineEntry((pod,), entitled=place is not None)
 
 
 def _of_gang(
     key: GangKey, pods: list[GatedPod], gang: Gang | None, drawn: Decimal, view: PodView, tenant: Tenant
-) -> Iterator[Waiting]:
+) -> Iterator[LineEntry]:
     """What waits of a gang on which promised pods have `drawn`. It lets no more in than it asks for.
 
     Whoever may create pods may say that they are of it.
@@ -111,10 +111,10 @@ def _of_gang(
     held = sum((each.own for each in view.held_by(_as_gang(booking), ())), drawn)
     within, beyond = _divided(pods, charges, held)
     if gang is not None and _is_let_in(gang, charges):
-        yield from (Waiting((pod,), entitled=True) for pod in within)
-        yield from (Waiting((pod,)) for pod in beyond)
+        yield from (LineEntry((pod,), entitled=True) for pod in within)
+        yield from (LineEntry((pod,)) for pod in beyond)
     else:
-        yield Waiting((*within, *beyond), booking, beyond=len(beyond))
+        yield LineEntry((*within, *beyond), booking, beyond=len(beyond))
 
 
 def _as_gang(booking: GangBooking) -> Gang:
@@ -146,7 +146,7 @@ def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
 class InLine(msgspec.Struct, frozen=True):
     """Who waits on: for what is short, or behind somebody else where nothing is."""
 
-    waiting: Waiting
+    waiting: LineEntry
     short: Shortfall | None = None
 
 
@@ -196,7 +196,7 @@ def _kept(account: Account, view: PodView) -> Iterator[Charge]:
     for each in places:
         if heirs[each.made_by] > 0:
             heirs[each.made_by] -= 1
-        elif not each.gang and each.controller not in gangs:
+        elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
             yield each.charge
 
 
@@ -228,7 +228,7 @@ def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
     return copy.account
 
 
-def _book(copy: WorkingCopy, waiting: Waiting, tenant: Tenant) -> Booked | Shortfall | NotNow:
+def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant) -> Booked | Shortfall | NotNow:
     """Book a gang as a whole, and then its pods, each that can: they draw on that. The first answer that is a no."""
     whole = copy.book(waiting.gang) if waiting.gang else Booked()
     if not isinstance(whole, Booked):

@@ -2,8 +2,8 @@
 
 A table of checks by kind. What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
 (tests/apiserver/test_hold_workloads.py), and docs/tenants.md tells it.
-Sources beyond Kubernetes: maxSurge in the CRDs of Argo Rollouts, OpenKruise and LeaderWorkerSet; pastActiveDeadline in
-kubeflow/training-operator, checkActiveDeadlineAndUpdateStatusIfNeeded in KubeRay; knative/serving#15308.
+Beyond Kubernetes' own kinds none was tried: maxSurge and activeDeadlineSeconds are taken as their CRDs describe
+them, and knative/serving#15308 tells of revisions that are scaled to zero.
 """
 
 from collections.abc import Callable, Iterator, Mapping

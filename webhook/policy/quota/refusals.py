@@ -165,7 +165,7 @@ def whole_fit(
         elif usage is not None and not booked and used + charge.gpus > row.hard:
             none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             start = "none" if none else "not all"
-            warning = "its-pods-wait" if tenant.holds else "no-room-now"
+            warning = "its-pods-wait" if tenant.holds_on(charge.tier, charge.flavor) else "no-room-now"
             warnings.append(_no_room(warning, row, used, charge.gpus, tenant, what, start))
     return Fit(None, tuple(warnings))
 
@@ -178,7 +178,7 @@ def growth_warnings(
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
-            warning = "more-pods-wait" if tenant.holds else "no-room-for-more"
+            warning = "more-pods-wait" if tenant.holds_on(charge.tier, charge.flavor) else "no-room-for-more"
             yield _no_room(warning, row, used, more, tenant, what, "not all")
 
 

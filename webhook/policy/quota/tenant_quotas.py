@@ -48,6 +48,7 @@ class _Quota(View, frozen=True):
     gpus: str | int | float
     tier: str | None = None
     resource_flavor: str | None = None
+    on_exceed: Literal["Hold"] | None = None
 
 
 class _Spec(View, frozen=True):
@@ -146,4 +147,4 @@ def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:
         hard = quantity(quota.gpus, where)
         if hard < 0:
             raise Refused(Reason.INVALID, "below-zero", where, value=str(quota.gpus))
-        yield QuotaRow(hard, quota.tier, quota.resource_flavor)
+        yield QuotaRow(hard, quota.tier, quota.resource_flavor, holds=quota.on_exceed == "Hold")

@@ -46,11 +46,15 @@ def is_maybe(flavor: str | None) -> TypeGuard[str]:
 
 
 class QuotaRow(msgspec.Struct, frozen=True):
-    """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs."""
+    """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
+
+    `holds`: what is over it waits for its turn, whatever is done above the tenant's other rows.
+    """
 
     hard: Decimal
     tier: str | None = None
     flavor: str | None = None
+    holds: bool = False
 
     @property
     def subject(self) -> str:
@@ -102,7 +106,13 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        return self.on_exceed == "Hold" and not self.charged_elsewhere
+        """Whether any of its pods wait for their turn."""
+        return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.holds for row in self.rows))
+
+    def holds_on(self, tier: str | None, flavor: str | None) -> bool:
+        """Whether pods of that tier and flavor do."""
+        held = self.on_exceed == "Hold" or any(row.holds and row.counts(tier, flavor) for row in self.rows)
+        return held and not self.charged_elsewhere
 
     def bounding_every_tier(self) -> Self:
         """With those of its rows alone that no lower tier is a way round."""
