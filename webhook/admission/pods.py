@@ -117,8 +117,9 @@ class PodReviewer(Reviewer, frozen=True):
     async def _passing(self, decision: Decision) -> Fit:
         """The refusal of a pod that would pass its tenant's line. A pod of a gang that is booked draws on that."""
         facts = decision.tier_request.facts
-        tenant, gang = facts.tenant, gang_of_pod(facts)
-        waiting = self.ledger.waiting(tenant) if tenant and tenant.holds else {}
+        tenant, charge, gang = facts.tenant, decision.charge, gang_of_pod(facts)
+        would_wait = tenant and charge and tenant.holds_on(charge.tier, charge.flavor)
+        waiting = self.ledger.waiting(tenant) if tenant and would_wait else {}
         refused = pod_before_line(decision, waiting) if waiting else Fit()
         if tenant is None or gang is None or refused.refusal is None:
             return refused
