@@ -50,8 +50,8 @@ class Attacked(Line):
 
 @pytest.fixture(scope="module")
 def wide(installed: Installed) -> str:
-    installed.cluster.add_node("wide", gpus=64)
-    return "wide"
+    installed.cluster.add_node("adversary", gpus=64)
+    return "adversary"
 
 
 @pytest.fixture
@@ -156,9 +156,10 @@ def test_gates_of_ones_own_hold_up_nobody_elses(line: Attacked) -> None:
     assert "Duplicate value" in twice.stderr
     line.create(line.pod("other", gpus=4, tier="gpu-batch"))
     line.eventually_runs("other")
-    gates = line.installed.get("pod/many", line.namespace)["spec"]["schedulingGates"]
-    assert gates == many, "ours is open"
-    assert line.installed.usage(f"hold-{line.namespace}").startswith(("total 8/8", "total 4/8 (+4 reserved)"))
+    line.installed.eventually(
+        lambda: line.installed.get("pod/many", line.namespace)["spec"]["schedulingGates"] == many, "ours, opened"
+    )
+    line.installed.eventually(lambda: "8/8" in line.installed.usage(f"hold-{line.namespace}"), "all 8, counted")
 
 
 def test_our_gate_holds_nothing_where_nobody_holds(line: Attacked) -> None:
