@@ -57,7 +57,7 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
         #    way round the ceiling, and that it forges no mark.
-        if pod.waits_for_quota and (decision is None or decision.charge is None):
+        if pod.waits_for_quota and not (decision and decision.charge and decision.charge.gpus):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
@@ -116,12 +116,13 @@ class PodReviewer(Reviewer, frozen=True):
 
     async def _passing(self, decision: Decision) -> Fit:
         """The refusal of a pod that would pass its tenant's line. A pod of a gang that is booked draws on that."""
-        facts = decision.tier_request.facts
-        tenant, charge, gang = facts.tenant, decision.charge, gang_of_pod(facts)
-        would_wait = tenant and charge and tenant.holds_on(charge.tier, charge.flavor)
-        waiting = self.ledger.waiting(tenant) if tenant and would_wait else {}
+        charged, facts = _charged(decision), decision.tier_request.facts
+        if charged is None:
+            return Fit()
+        (tenant, charge), gang = charged, gang_of_pod(facts)
+        waiting = self.ledger.waiting(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
         refused = pod_before_line(decision, waiting) if waiting else Fit()
-        if tenant is None or gang is None or refused.refusal is None:
+        if gang is None or refused.refusal is None:
             return refused
         booked = await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid)
         return refused if booked is None else Fit()
