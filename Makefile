@@ -10,7 +10,7 @@ MINUTES ?= 10
 RUNS ?= 3
 export K8S
 
-.PHONY: demo help preemption-demo placement-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
+.PHONY: demo help preemption-demo placement-demo line-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -24,6 +24,10 @@ preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, with hooks and w
 
 placement-demo: $(VENV)/dev.stamp  ## where gangs come to lie without placement and with Pack, on fake nodes in racks; 4 minutes
 	@$(BIN)/python -m demonstration.placement docs/pictures/placement.json
+	@$(BIN)/python docs/generate.py
+
+line-demo: $(VENV)/dev.stamp  ## ten gangs that wait for eight GPUs, on fake nodes, and one that is evicted; 1 minute
+	@$(BIN)/python -m demonstration.line docs/pictures/line.json
 	@$(BIN)/python docs/generate.py
 
 pictures: $(VENV)/dev.stamp  ## terminals and the page as the docs show them, from a cluster of fake nodes; 2 minutes, installs Chromium
@@ -131,3 +135,5 @@ bench-growth: $(VENV)/dev.stamp  ## the tables with 20,000 and 50,000 pods, whic
 	@PYTHONPATH=. $(BIN)/python bench/audit.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/reports.py
+	@echo
+	@PYTHONPATH=.:docs $(BIN)/python bench/hold.py

@@ -15,12 +15,18 @@ from localcluster.waiting import answers_ready, wait_until
 
 @dataclass(frozen=True)
 class Address:
-    """The webhook's loopback ports, and what its paths begin with."""
+    """The webhook's loopback ports, what its paths begin with, and who it is to the API server."""
 
     port: int
     metrics_port: int
     page_port: int
     secret: str = field(default="", kw_only=True)
+    user: str = field(default="", kw_only=True)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What the chart is told of it."""
+        return {"url": self.url, "user": self.user}
 
     @property
     def url(self) -> str:
@@ -33,8 +39,9 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
 
     Values are the chart's own, such as preset="three-tier"; the mode is Enforce unless they name another.
     """
-    address = Address(*free_ports(3), secret=path_secret(cluster).read_text())
-    chosen = {"mode": "Enforce", "webhook": {"url": address.url}, **values}
+    whoami = cluster.kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}")
+    address = Address(*free_ports(3), secret=path_secret(cluster).read_text(), user=whoami.stdout)
+    chosen = {"mode": "Enforce", "webhook": address.values, **values}
     command = ["upgrade", "--install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *command, "--values=-", input=json.dumps(chosen))
     return address

@@ -27,6 +27,8 @@ WELL = {
     'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
     'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "4x1600",
     'gpu_tiers_quota_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600",
+    'gpu_tiers_line_head_seconds{tenant="alpha"}': "0+60x1600",
+    'gpu_tiers_line_head_with_room_seconds{tenant="alpha"}': "0x1600",
 }
 """A cluster in which all is well for two days."""
 
@@ -127,6 +129,13 @@ STORIES = (
         "60m",
         "1 preempted pods of gpu-training did not save.",
         {"tier": "gpu-training"},
+    ),
+    Story(
+        "GpuTiersHeadWaitsWithRoom",
+        {'gpu_tiers_line_head_with_room_seconds{tenant="alpha"}': "0x4 60+60x1600"},
+        "10m",
+        "The first of the line of tenant alpha has waited for 6m 0s with room.",
+        {"tenant": "alpha"},
     ),
     Story(
         "GpuTiersInversion",

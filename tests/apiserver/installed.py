@@ -59,7 +59,7 @@ class Installed:
 
     def upgrade(self, **values: object) -> None:
         """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""
-        chosen = VALUES | {"webhook": {"url": self.address.url}} | values
+        chosen = VALUES | {"webhook": self.address.values} | values
         chart = str(ROOT / "charts" / "gpu-tiers")
         helm(self.cluster, "upgrade", RELEASE, chart, f"--namespace={RELEASE}", "--values=-", input=json.dumps(chosen))
         self.write_policy(installed_policy(self.cluster))

@@ -14,6 +14,11 @@ ACCEPTED: list[Tree] = [
     {"onExceed": "Demote", "quotaAuthority": "Kueue"},
     {"onExceed": "Demote", "backstop": "ResourceQuota"},
     {"onExceed": "Warn", "quotaAuthority": "KAI", "backstop": "None"},
+    {"onExceed": "Hold"},
+    {"onExceed": "Hold", "holdOrder": "Strict", "reserveSeconds": 0},
+    {"onExceed": "Hold", "reserveSeconds": 900, "backstop": "None", "quotaAuthority": "gpu-tiers"},
+    {"onExceed": "Hold", "holdOrder": "BestEffort"},
+    {"quotas": [{"tier": "gpu-batch", "gpus": 8, "onExceed": "Hold"}], "reserveSeconds": 60},
     {"onExceed": None, "maxTier": None, "quotas": [{"gpus": 1, "tier": None}]},
     {"namespaceSelector": {"matchLabels": {"team": None}}},
     {"namespaceSelector": {}},
@@ -23,6 +28,7 @@ ACCEPTED: list[Tree] = [
 
 _TIER = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _AMOUNT = 'must be a quantity of 0 or more, such as 6 or "0.5"'
+_NOT_HELD = "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out"
 _TWO_ROWS = "two rows are for the same tier and resourceFlavor: keep one"
 
 REFUSED: list[tuple[Tree, str, str]] = [
@@ -87,9 +93,44 @@ REFUSED: list[tuple[Tree, str, str]] = [
     ),
     ({"allowedTiers": []}, "spec.allowedTiers", "spec.allowedTiers: has 0 items; 1 is the least"),
     (
-        {"onExceed": "Hold"},
-        'Unsupported value: "Hold": supported values: "Deny", "Demote", "Warn"',
-        'spec.onExceed: "Hold" is not accepted; write one of Deny, Demote, Warn',
+        {"onExceed": "Queue"},
+        'Unsupported value: "Queue": supported values: "Deny", "Demote", "Warn", "Hold"',
+        'spec.onExceed: "Queue" is not accepted; write one of Deny, Demote, Warn, Hold',
+    ),
+    (
+        {"onExceed": "Hold", "holdOrder": "Fair"},
+        'Unsupported value: "Fair": supported values: "Strict", "BestEffort"',
+        'spec.holdOrder: "Fair" is not accepted; write one of Strict, BestEffort',
+    ),
+    (
+        {"onExceed": "Hold", "reserveSeconds": -1},
+        "spec.reserveSeconds in body should be greater than or equal to 0",
+        'spec.reserveSeconds: "-1" should be 0 or more',
+    ),
+    (
+        {"onExceed": "Hold", "reserveSeconds": "15m"},
+        'spec.reserveSeconds: Invalid value: "string"',
+        'spec.reserveSeconds: "15m" should be a whole number',
+    ),
+    (
+        {"onExceed": "Demote", "quotas": [{"gpus": 8, "onExceed": "Hold"}]},
+        "quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run",
+        "spec: quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run",
+    ),
+    ({"holdOrder": "Strict"}, _NOT_HELD, f"spec: {_NOT_HELD}"),
+    ({"onExceed": "Warn", "reserveSeconds": 0}, _NOT_HELD, f"spec: {_NOT_HELD}"),
+    (
+        {"onExceed": "Hold", "holdOrder": "BestEffort", "reserveSeconds": 60},
+        "reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out",
+        "spec: reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out",
+    ),
+    (
+        {"onExceed": "Hold", "quotaAuthority": "Kueue"},
+        "onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system",
+        (
+            "spec: onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; "
+            "leave one of them out"
+        ),
     ),
     (
         {"quotaAuthority": "Slurm"},
@@ -115,6 +156,11 @@ REFUSED: list[tuple[Tree, str, str]] = [
         "spec: backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out",
     ),
     (
+        {"backstop": "ResourceQuota", "onExceed": "Hold"},
+        "backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out",
+        "spec: backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out",
+    ),
+    (
         {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}},
         "In and NotIn need values; Exists and DoesNotExist take none",
         ("spec.namespaceSelector.matchExpressions[0]: In and NotIn need values; Exists and DoesNotExist take none"),
@@ -138,12 +184,12 @@ REFUSED: list[tuple[Tree, str, str]] = [
         'unknown field "spec.maxTeir"',
         (
             "spec.maxTeir: there is no such field; write one of namespaceSelector, maxTier, allowedTiers, "
-            "defaultTier, quotas, onExceed, quotaAuthority, backstop"
+            "defaultTier, quotas, onExceed, holdOrder, reserveSeconds, quotaAuthority, backstop"
         ),
     ),
     (
         {"quotas": [{"gpus": "1", "flavor": "h100"}]},
         'unknown field "spec.quotas[0].flavor"',
-        "spec.quotas[0].flavor: there is no such field; write one of tier, resourceFlavor, gpus",
+        "spec.quotas[0].flavor: there is no such field; write one of tier, resourceFlavor, gpus, onExceed",
     ),
 ]

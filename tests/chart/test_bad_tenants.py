@@ -19,6 +19,7 @@ def tenant(**spec: object) -> list[Manifest]:
         ({"quotas": [{"gpus": -1}]}, "tenants.0.spec.quotas.0.gpus"),
         ({"quotas": [{"gpu": 3}]}, "Additional property gpu is not allowed"),
         ({"onExceed": "Refuse"}, "tenants.0.spec.onExceed"),
+        ({"onExceed": "Hold", "reserveSeconds": -1}, "tenants.0.spec.reserveSeconds"),
         ({"maxTeir": "gpu-batch"}, "Additional property maxTeir is not allowed"),
     ],
 )
@@ -53,6 +54,14 @@ def test_tiers_and_flavors_that_the_policy_does_not_have(refuse: Refuse) -> None
         ),
         ({"backstop": "ResourceQuota", "quotaAuthority": "Kueue"}, "spec.backstop: ResourceQuotas would refuse"),
         ({"backstop": "ResourceQuota", "onExceed": "Warn"}, "spec.backstop: ResourceQuotas would refuse"),
+        ({"backstop": "ResourceQuota", "onExceed": "Hold"}, "spec.backstop: ResourceQuotas would refuse"),
+        ({"quotaAuthority": "Kueue", "onExceed": "Hold"}, "spec.onExceed: Hold would let pods wait here"),
+        ({"holdOrder": "Strict"}, "spec.holdOrder: is for pods that wait; write onExceed: Hold"),
+        ({"reserveSeconds": 0, "onExceed": "Warn"}, "spec.reserveSeconds: is for pods that wait"),
+        (
+            {"onExceed": "Hold", "holdOrder": "BestEffort", "reserveSeconds": 60},
+            "spec.reserveSeconds: holdOrder BestEffort reserves nothing",
+        ),
         ({"quotas": [{"gpus": 1}, {"gpus": 2}]}, "spec.quotas[1]: another row is for the same tier and resourceFlavor"),
     ],
 )

@@ -241,6 +241,10 @@ CONTRADICTIONS: list[tuple[Manifest, str]] = [
         "webhook.clientNames: needs webhook.clientCA, the CA of the certificates that bear them; write for example",
     ),
     (
+        {"webhook": {"user": "gpu-tiers"}},
+        "webhook.user: is for a webhook outside the cluster, and the one of the chart is its ServiceAccount",
+    ),
+    (
         {"webhook": {"clientCA": "PEM", "url": "https://gpu-tiers.example.com"}},
         "webhook.clientCA: is for the webhook that the chart runs, and webhook.url names another",
     ),

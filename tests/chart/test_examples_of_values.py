@@ -13,6 +13,7 @@ from .test_bad_values import Path as ValuePath
 
 ALONE: dict[ValuePath, Manifest] = {
     ("webhook", "url"): {},
+    ("webhook", "user"): {"webhook": {"url": "https://gpu-tiers.example.com"}},
     ("certificates", "caBundle"): {"certificates": {"source": "files"}},
 }
 """What does not go with the others, and what it needs: with an address the chart makes no pods."""

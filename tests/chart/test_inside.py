@@ -40,7 +40,8 @@ def test_everything_that_runs_is_accepted_by_the_api_server(release: Release) ->
         "get secret/another --namespace=gpu-tiers": "no",
         f"patch validatingwebhookconfigurations/{CONFIGURATION}": "yes",
         "patch validatingwebhookconfigurations/another": "no",
-        "patch pods": "no",
+        "patch pods": "yes",
+        "update pods": "no",
     }.items():
         said = release.cluster.kubectl("auth", "can-i", *question.split(), account, check=False).stdout
         assert said.strip() == answer, question

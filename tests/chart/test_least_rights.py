@@ -36,8 +36,8 @@ TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 WORKLOAD = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
 QUEUED = f"{WORKLOAD.plural}.{WORKLOAD.group}"
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-BOUND, COSTS = "gpu-tiers-ca-bundle", "gpu-tiers-eviction-cost"
-"""What bounds the rights to patch its configurations, and pods."""
+BOUND, OWN, HELD = "gpu-tiers-ca-bundle", "gpu-tiers-own-account", "gpu-tiers-held-status"
+"""What bounds the rights to patch its configurations, pods, and their status."""
 ALPHA: Manifest = {
     "name": "alpha",
     "spec": {
@@ -82,7 +82,7 @@ def webhook(
     webhook = Webhook(port, metrics_port, page_port, tmp_path / "ca.crt", tmp_path / "log", tmp_path / "path")
     webhook.path_secret.write_text(SECRET)
     release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook=webhook.values)
-    rights = [each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS or each["metadata"]["name"] == BOUND]
+    rights = [each for each in render(policy=FLAVORS) if is_of_its_rights(each)]
     release.cluster.apply(yaml.safe_dump_all(rights))
     with serving(release, webhook, tmp_path):
         wait_until_ready(webhook)
@@ -91,7 +91,7 @@ def webhook(
         webhook.ca.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
         yield webhook
     release.cluster.kubectl("delete", "clusterrole,clusterrolebinding", "gpu-tiers")
-    release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND)
+    release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND, OWN, HELD)
     release.cluster.kubectl("delete", "serviceaccount,role,rolebinding", "gpu-tiers", "--namespace=gpu-tiers")
 
 
@@ -296,14 +296,14 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
 
     saved = {"metadata": {"annotations": {"volcano.sh/last-checkpoint-time": "2026-11-26T12:00:00Z"}}}
     boost = {"metadata": {"annotations": {"kueue.x-k8s.io/priority-boost": "3"}}}
-    assert "cannot patch resource" in patched(saved)
+    refusal = "change the annotation that tells what an eviction costs, and nothing else"
+    assert refusal in patched(saved)
     costs = {"evictionCost": {"kueue": "Write", "volcano": "Write"}, "kueue": {"workloadPriorityClasses": True}}
-    telling = [each for each in render(policy=FLAVORS | costs) if each["kind"] in RIGHTS or named(each) == COSTS]
+    telling = [each for each in render(policy=FLAVORS | costs) if each["kind"] in RIGHTS or named(each) == OWN]
     release.cluster.apply(yaml.safe_dump_all(telling))
     reads = "reads-workloads"  # kubectl reads what it patches, the webhook does not
     kubectl("create", "clusterrole", reads, "--verb=get", f"--resource={QUEUED}")
     kubectl("create", "clusterrolebinding", reads, f"--clusterrole={reads}", f"--user={ACCOUNT}")
-    refusal = "may change the annotation that tells what an eviction costs, and nothing else"
     wait_until(lambda: refusal in patched(boost), 60, "the rights, and what bounds them")
     for what, change in REWRITTEN.items():
         assert refusal in patched(change), what
@@ -311,11 +311,81 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
     wait_until(lambda: patched(boost, QUEUED) == "", 60, "what bounds them, for a kind that is new")
     assert refusal in patched({"spec": {"priority": 1}}, QUEUED)
     assert refusal in patched(saved, QUEUED)
-    kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", COSTS)
     kubectl("delete", "pod", "theirs", f"--namespace={namespace}", "--wait=false")
     kubectl("delete", "clusterrole,clusterrolebinding", reads)
     delete_crd(release.cluster, QUEUED)
-    release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS))
+    release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if is_of_its_rights(each)))
+
+
+GATE = "gpu-tiers.dev/quota"
+GATES = [{"name": GATE}, {"name": "example.com/other"}]
+
+
+@pytest.mark.usefixtures("webhook")
+def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release, namespace: str) -> None:
+    kubectl = release.cluster.kubectl
+    waiting = pod(schedulingGates=GATES, nodeSelector={"zone": "a"}) | {"metadata": {"name": "waiting"}}
+    kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(waiting))
+
+    def patched(*gates: str, **more: object) -> str:
+        change = json.dumps(
+            {"spec": {"schedulingGates": [{"$patch": "delete", "name": each} for each in gates], **more}}
+        )
+        command = ("patch", "pod", "waiting", f"--namespace={namespace}", "--type=strategic", "-p", change)
+        return kubectl(*command, "--dry-run=server", f"--as={ACCOUNT}", check=False).stderr
+
+    refusal = "the webhook's own account may open the scheduling gate gpu-tiers.dev/quota and change the annotation"
+    assert patched(GATE) == ""
+    assert refusal in patched("example.com/other")
+    assert refusal in patched(GATE, "example.com/other")
+    assert refusal in patched(GATE, nodeSelector={"disk": "ssd"})
+    assert refusal in patched(GATE, activeDeadlineSeconds=1)
+    assert refusal in patched(GATE, containers=[{"name": "main", "image": "registry.example/mine:1"}])
+    tolerations = release.get("pod", "waiting", f"--namespace={namespace}")["spec"]["tolerations"]
+    assert refusal in patched(GATE, tolerations=[*tolerations, {"operator": "Exists"}])
+    kubectl("delete", "pod", "waiting", f"--namespace={namespace}", "--grace-period=0", "--force")
+
+
+def is_of_its_rights(tree: Manifest) -> bool:
+    return tree["kind"] in RIGHTS or named(tree) in (BOUND, OWN, HELD)
+
+
+TAKEN_FOR_ENDED: dict[str, Manifest] = {
+    "an end": {"status": {"phase": "Failed"}},
+    "another reason": {"status": {"conditions": [{"type": "PodScheduled", "reason": "Unschedulable"}]}},
+    "another status": {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}},
+    "a condition more": {"status": {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}},
+    "a label": {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}},
+}
+
+
+@pytest.mark.usefixtures("webhook")
+def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(
+    release: Release, namespace: str
+) -> None:
+    kubectl = release.cluster.kubectl
+    reads = "reads-statuses"  # kubectl reads what it patches, the webhook does not
+    kubectl("create", "clusterrole", reads, "--verb=get", "--resource=pods/status")
+    kubectl("create", "clusterrolebinding", reads, f"--clusterrole={reads}", f"--user={ACCOUNT}")
+    gates = {"held": "gpu-tiers.dev/quota", "gated": "example.com/gate"}
+    for name, gate in gates.items():
+        gated = pod(schedulingGates=[{"name": gate}]) | {"metadata": {"name": name}}
+        kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(gated))
+
+    def patched(change: Manifest, name: str = "held") -> str:
+        command = ("patch", "pod", name, "--subresource=status", f"--namespace={namespace}", "--type=strategic")
+        patch = ("-p", json.dumps(change), "--dry-run=server", f"--as={ACCOUNT}")
+        return kubectl(*command, *patch, check=False).stderr
+
+    refusal = "may change why a held pod waits, in the message of its condition, and nothing else"
+    wait_until(lambda: refusal in patched(TAKEN_FOR_ENDED["an end"]), 60, "what bounds it")
+    for what, change in TAKEN_FOR_ENDED.items():
+        assert refusal in patched(change), what
+    says = {"status": {"conditions": [{"type": "PodScheduled", "message": "waits for 4 GPUs"}]}}
+    assert patched(says) == ""
+    assert refusal in patched(says, "gated")
+    kubectl("delete", "pod", *gates, f"--namespace={namespace}", "--wait=false")
+    kubectl("delete", "clusterrole,clusterrolebinding", reads)
 
 
 def named(tree: Manifest) -> str:

@@ -204,14 +204,38 @@ def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:
     assert rule in chart.one("Role")["rules"], "not cluster-wide"
 
 
-def test_writes_are_confined_by_name_or_to_a_status_but_for_events_and_leases(chart: Chart) -> None:
+def test_writes_are_confined_by_name_or_to_a_status_but_for_events_leases_and_gates(chart: Chart) -> None:
     writers = [rule for rule in rules(chart) if set(rule["verbs"]) - {"get", "list", "watch"}]
     events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]}
-    assert (writers.count(events), writers.count(leases)) == (1, 1)
-    for rule in (each for each in writers if each not in (events, leases)):
+    gates = {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
+    assert (writers.count(events), writers.count(leases), writers.count(gates)) == (1, 1, 1)
+    for rule in (each for each in writers if each not in (events, leases, gates)):
         assert "resourceNames" in rule or rule["resources"] == ["tenantquotas/status"]
         assert set(rule["verbs"]) <= {"get", "watch", "patch", "update"}
+
+
+@pytest.mark.parametrize("mode", ["Audit", "Warn", "Enforce"])
+def test_gates_are_opened_by_the_webhook_alone_in_every_mode_and_namespace(render: Render, mode: str) -> None:
+    chart = render(mode=mode)
+    policy = chart.one("ValidatingAdmissionPolicy", "gpu-tiers-hold")["spec"]
+    assert policy["failurePolicy"] == "Fail"
+    assert "namespaceSelector" not in policy["matchConstraints"]
+    binding = chart.one("ValidatingAdmissionPolicyBinding", "gpu-tiers-hold")["spec"]
+    assert binding == {"policyName": "gpu-tiers-hold", "validationActions": ["Deny"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "user"),
+    [
+        ({}, "system:serviceaccount:gpu-tiers:gpu-tiers"),
+        ({"serviceAccount": {"name": "mine"}}, "system:serviceaccount:gpu-tiers:mine"),
+        ({"webhook": {"url": "https://gpu-tiers.example.com", "user": "oidc:gpu-tiers"}}, "oidc:gpu-tiers"),
+    ],
+)
+def test_the_webhook_that_opens_gates_is_known_by_its_user(render: Render, values: Manifest, user: str) -> None:
+    policy = render(**values).one("ValidatingAdmissionPolicy", "gpu-tiers-hold")["spec"]
+    assert policy["matchConditions"][1]["expression"] == f"request.userInfo.username != '{user}'"
 
 
 def test_one_lease_of_the_release_is_read_and_held(chart: Chart) -> None:

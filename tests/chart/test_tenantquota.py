@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ import yaml
 from localcluster import Cluster
 from localcluster.crds import add_crds, delete_crd
 from tests.builders.quota_specs import ACCEPTED, REFUSED, SELECTOR
+from webhook.policy.quota.held import HeldLine, HeldPlace
 
 from .helm import CHART, Manifest
 
@@ -43,12 +45,18 @@ def test_a_quota_is_refused_with_the_reason(api: Cluster, spec: Manifest, reason
     assert reason in answer.stderr
 
 
+HELD = HeldLine(
+    (HeldPlace("lab", "Job/train", "u", "gpu-training", 4, Decimal(4), "2026-01-01T00:00:00Z", "gpu-training"),)
+).status()
+
+
 def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     api.apply(quota(maxTier="gpu-training", quotas=[{"tier": "gpu-training", "gpus": "6"}]))
     status = {
         "observedGeneration": 1,
         "summary": "gpu-training 4/6 (+2 reserved)",
         "usage": [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "2"}],
+        "held": HELD,
         "conditions": [
             {"type": "Exact", "status": "True", "reason": "Counted", "lastTransitionTime": "2026-01-01T00:00:00Z"},
             {"type": "Ready", "status": "True", "reason": "InForce", "lastTransitionTime": "2026-01-01T00:00:00Z"},
@@ -56,13 +64,15 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     }
     patch = json.dumps({"status": status, "spec": {"maxTier": "ignored"}})
     api.kubectl("patch", "tenantquota", "alpha", "--subresource=status", "--type=merge", "-p", patch)
+    assert api.kubectl("get", "tq", "alpha", "--output=json").json()["status"]["held"] == HELD
     titles, row = api.kubectl("get", "tq", "alpha").stdout.splitlines()
-    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "READY", "REASON", "AGE"]
-    assert re.split(r" {2,}", row)[:6] == [
+    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "HELD", "READY", "REASON", "AGE"]
+    assert re.split(r" {2,}", row)[:7] == [
         "alpha",
         "gpu-training",
         "Deny",
         "gpu-training 4/6 (+2 reserved)",
+        "4",
         "True",
         "InForce",
     ]

@@ -14,6 +14,7 @@ from tests.ledger.virtual_time import pass_time, settle
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
+from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.tenants import Tenant
@@ -39,6 +40,7 @@ class Cluster:
         self._tenants: set[str] = set()
         self._wrong: list[str] = []
         self.api.history(TENANT_QUOTAS).on_write = self._written
+        self.api.history(PODS).on_write = self._note_gates
 
     # --- tenants and namespaces
 
@@ -61,6 +63,11 @@ class Cluster:
         """Somebody lowers a quota."""
         stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
         self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "quotas": [{"gpus": quota}]})
+
+    def exceeding(self, tenant: str, what: str, **more: Any) -> None:
+        """Somebody says what happens above a quota."""
+        stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
+        self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "onExceed": what, **more})
 
     async def empty(self, tenant: str) -> None:
         """Somebody empties the status."""
@@ -118,6 +125,28 @@ class Cluster:
                 self.api.make(kind, self._tree(name))
                 self.truth.become(name, State.STORED)
                 await self.balance()
+
+    async def gated(self, name: str, **more: Any) -> None:
+        """A pod is stored that waits behind our gate."""
+        self.truth.add(Create(name, **{"namespace": "n", "state": State.GATED, **more}))
+        self.api.make(PODS, self._tree(name))
+        await self.balance()
+
+    async def declared(self, name: str, gpus: int) -> None:
+        """A workload is stored that nobody has booked."""
+        self.truth.add(Create(name, "n", gpus, workload=True, state=State.ASKED))
+        self.api.make(WORKLOADS, self._tree(name))
+        await self.balance()
+
+    def open(self) -> list[str]:
+        """The pods that exist and wait behind no gate."""
+        return [each.name for each in self.truth.named(State.STORED) if not each.workload]
+
+    def _note_gates(self) -> None:
+        for create in self.truth.named(State.GATED):
+            tree = self.api.history(PODS).objects.get(self._key(create.name))
+            if tree is not None and not tree["spec"].get("schedulingGates"):
+                self.truth.become(create.name, State.STORED)
 
     async def ask_to_scale(self, name: str, gpus: int, at: Process) -> str:
         """The review of a change of a workload."""
@@ -292,7 +321,10 @@ class Cluster:
         if create.controller:
             owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": create.controller}
             metadata["ownerReferences"] = [{**owner, "controller": True}]
-        return {"metadata": metadata, "spec": {"containers": []}, "status": {"phase": "Pending"}}
+        spec: dict[str, Any] = {"containers": [], "priority": create.priority}
+        if create.state is State.GATED:
+            spec["schedulingGates"] = [{"name": QUOTA_GATE}]
+        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 
 async def opened(cluster: Cluster, quota: int) -> tuple[Process, Process]:

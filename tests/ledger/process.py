@@ -19,6 +19,7 @@ from webhook.ledger.accounts import Accounts, HandOver, Outcome
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
+from webhook.ledger.leader.line import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import (
@@ -26,6 +27,7 @@ from webhook.ledger.protocol import (
     Booking,
     Declared,
     GangBooking,
+    Gated,
     Holding,
     TryAgain,
 )
@@ -77,6 +79,7 @@ class Process:
         self.versions.subscribe(self.changes.tenant)
         self.namespaces: dict[str, str] = {}
         self.stranded: dict[str, list[str]] = {}
+        self.line: dict[str, list[str]] = {}
         self.leader: Leader | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._leading: asyncio.Task[None] | None = None
@@ -200,6 +203,19 @@ class Process:
     def status(self, version: Version, count: Count) -> Status:
         return {"observedGeneration": version.quota.generation, "conditions": [{"type": "Exact"}] if count else []}
 
+    def lets_go(self, namespace: str) -> bool:
+        version = self.versions.newest(self.namespaces.get(namespace, ""))
+        return version is None or version.in_force.on_exceed not in ("Hold", "Deny")
+
+    async def open_gate(self, uid: str, holding: Holding) -> None:
+        assert holding.gated is not None
+        at = {"uid": uid, "resourceVersion": holding.gated.version}
+        pod = f"/api/v1/namespaces/{holding.namespace}/pods/{holding.name}"
+        await self.client.patch(pod, {"metadata": at, "spec": {"schedulingGates": None}})
+
+    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
+        self.line[tenant] = [each.waiting.first.uid for each in line]
+
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         self.stranded[tenant] = [str(each) for each in gangs]
 
@@ -277,6 +293,9 @@ async def _holding(seen: SeenPod) -> Holding:
         seen.preempted,
         metadata.name,
         metadata.annotations.get("gang", ""),
+        Gated(seen.pod.spec.priority or 0, metadata.creation_timestamp or "", seen.version)
+        if seen.pod.waits_for_quota
+        else None,
     )
 
 

@@ -14,6 +14,7 @@ class State(Enum):
     """How far a create has come."""
 
     ASKED = auto()
+    GATED = auto()
     PROMISED = auto()
     STORED = auto()
     PREEMPTED = auto()
@@ -29,7 +30,8 @@ THERE = (State.STORED, State.PREEMPTED)
 class Create:
     """One create of a pod, or of a `workload`. `place`: its name, where another create bears the same.
 
-    `gang` is the workload that a pod is of, and `growing` the GPUs of a workload's change that is under way.
+    `gang` is the workload that a pod is of, `priority` that of its tier, and `growing` the GPUs of a workload's change
+    that is under way.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Create:
     gang: str = ""
     workload: bool = False
     growing: int = 0
+    priority: int = 0
 
 
 class Truth:

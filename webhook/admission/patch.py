@@ -11,7 +11,7 @@ from webhook.admission.review import Operation
 from webhook.objects.containers import Container, Variable
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import Metadata, Pod, PodSpec
+from webhook.objects.pods import QUOTA_GATE, Metadata, Pod, PodSpec
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import GANG, TIER_LABEL, TierRequest
@@ -51,6 +51,12 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         yield from _placement(pod, decision.placement)
     if decision.scheduling is not None and decision.scheduling.scheduler:
         yield add("/spec/schedulerName", decision.scheduling.scheduler)
+
+
+def gate(pod: Pod) -> Iterator[Operation]:
+    """Our scheduling gate."""
+    if not pod.waits_for_quota:
+        yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": QUOTA_GATE}])
 
 
 def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
@@ -94,11 +100,13 @@ def _marks(metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str
 def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
     """What its claims ask for, and the gang on whose charge it draws: the leader counts a pod by these.
 
-    A gang that is the pod's controller needs no mark, for the pod names that already. One in a file has no uid.
+    A gang that is the pod's controller needs no mark, for the pod names that already. One in a file has no uid. A mark
+    that somebody else has written, or that was copied with the pod, says nothing.
     """
     uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
     claims = claimed(devices, asked.policy) if devices else ""
-    of_gang = {GANG: uid} if uid and not uid.startswith(FROM_FILE) else {}
+    uid = "" if uid.startswith(FROM_FILE) else uid
+    of_gang = {GANG: uid} if uid or GANG in metadata.annotations else {}
     return {CLAIMED: claims, **of_gang} if claims or CLAIMED in metadata.annotations else of_gang
 
 

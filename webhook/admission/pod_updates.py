@@ -65,6 +65,8 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         verdict = Verdict(tenant=tenant.name if tenant else None)
         if tenant is None or charge is None or not tenant.charges(charge.gpus):
             return verdict
+        if tenant.holds and pod.waits_for_quota:
+            return verdict  # the leader books it as it is then
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
         if group is not None:
             whole = await ledger.book(whole_group(group, charge, home.name, tenant), dry_run=True)

@@ -34,7 +34,7 @@ from webhook.policy.workloads.pod_groups import LOOKED_UP
 class PodGroupReviewer(Reviewer, frozen=True):
     """Judges a PodGroup at its CREATE."""
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         group = read(request.object, PodGroup)
         facts, template = await self._known(group, request.namespace)
         devices = [each for owner in facts.owners for member in owner.members for each in member.devices]
@@ -106,7 +106,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
 class SchedulingWorkloadReviewer(Reviewer, frozen=True):
     """Judges a Workload at its CREATE."""
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """The class of its templates as a patch. One that a controller made stays: its PodGroups are told by its owner.
 
         Templates that differ are refused already here. The API server of 1.37 refuses them before it asks the

@@ -4,20 +4,20 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, gang_uid
+from webhook.admission.facts import demotion, facts_of, gang_of_pod, gang_uid
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.pods import Pod, require_few, require_short_uid
+from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
 from webhook.objects.refusal import Reason, Refusal, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
-from webhook.policy.quota.charges import Charge
+from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_fits_ever, pod_warnings, without_room
+from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
 from webhook.policy.quota.demand import held_by
 from webhook.policy.values.facts import Facts
@@ -29,7 +29,7 @@ from webhook.policy.workloads.pod_groups import PodsTogether
 class PodReviewer(Reviewer, frozen=True):
     """Judges a pod at its CREATE."""
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:
         # 1. Read the pod. Nothing is looked up for one that can't be ours.
         pod = read_pod(request.object)
 
@@ -38,12 +38,15 @@ class PodReviewer(Reviewer, frozen=True):
         if decision is None:
             return Verdict()
 
-        # 3. Write the decision as a patch.
-        verdict = verdict_on(decision, tuple(patch.of_pod(pod, decision)))
+        # 3. Write the decision as a patch; and the gate, where the quota holds what is over it.
+        held = mode is Mode.Enforce and _is_held(decision)
+        gate = patch.gate(pod) if held else ()
+        verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
         # 4. Of what will be booked ask whether the name is free. It is asked here and not at validation, where a
         #    generated name looks like a given one.
-        return await with_free_name(verdict, request, "pods", self.cluster) if _charged(decision) else verdict
+        booked = _charged(decision) and not held
+        return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Whether a pod bears its tier, may have it, and fits the quota; then it is booked."""
@@ -52,7 +55,12 @@ class PodReviewer(Reviewer, frozen=True):
         pod, patched = read_pod(request.object), mode is not Mode.Audit
         decision = await self._decision(pod, request, demoting=not patched)
 
-        # 2. Of a pod that isn't ours ask that its class is no way round the ceiling, and that it forges no mark.
+        # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
+        #    way round the ceiling, and that it forges no mark.
+        if pod.waits_for_quota and not (decision and decision.charge and decision.charge.gpus):
+            return Verdict(
+                refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
+            )
         if decision is None:
             await self._bound(pod, request.namespace)
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
@@ -66,7 +74,15 @@ class PodReviewer(Reviewer, frozen=True):
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 
-        # 4. Book its charge; in Audit and for a dry run only look whether there is room.
+        # 4. Behind our gate it waits for its turn, if it could ever have room. The leader books it, and opens.
+        if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
+            return verdict.fitted(pod_fits_ever(decision))
+
+        # 5. Nobody passes the line who can't stand in it.
+        if mode is Mode.Enforce and (passing := await self._passing(decision)).refusal is not None:
+            return verdict.fitted(passing)
+
+        # 6. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
     async def _decision(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
@@ -97,6 +113,19 @@ class PodReviewer(Reviewer, frozen=True):
             return
         facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
         class_within_ceiling(pod, facts, self.policy)
+
+    async def _passing(self, decision: Decision) -> Fit:
+        """The refusal of a pod that would pass its tenant's line. A pod of a gang that is booked draws on that."""
+        charged, facts = _charged(decision), decision.tier_request.facts
+        if charged is None:
+            return Fit()
+        (tenant, charge), gang = charged, gang_of_pod(facts)
+        waiting = self.ledger.waiting(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
+        refused = pod_before_line(decision, waiting) if waiting else Fit()
+        if gang is None or refused.refusal is None:
+            return refused
+        booked = await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid)
+        return refused if booked is None else Fit()
 
     async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
         """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
@@ -170,6 +199,12 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     tier, live, request = decision.assignment.tier, decision.live, decision.tier_request
     unlike = disagreement(pod, tier, live) if tier and live else None
     return unlike or misstated(pod, claimed(request.facts.devices, request.policy))
+
+
+def _is_held(decision: Decision) -> bool:
+    """Whether it waits for its turn. A group of pods that no workload makes is let in as a whole or refused."""
+    facts = decision.tier_request.facts
+    return facts.together is None and is_held(decision.tier_request.pod, facts.tenant, decision.charge)
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:

@@ -71,7 +71,7 @@ class Reviewer(msgspec.Struct, frozen=True):
     policy: TierPolicy
     recent: RecentDecisions
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
         """What is written on an object at its CREATE. Raises Refused for a person's mistake."""
         raise not_ours(request)
 

@@ -30,7 +30,7 @@ from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.namespace_labels import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
-from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.sentences.sentence import sentence
 
@@ -146,9 +146,8 @@ class Webhooks(msgspec.Struct, frozen=True):
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
             reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent)
-            return request, await (
-                reviewer.mutate(request) if webhook == "mutate" else reviewer.validate(request, mode)
-            )
+            judged = reviewer.mutate if webhook == "mutate" else reviewer.validate
+            return request, await judged(request, mode)
         except Refused as refused:
             return request, _refused(webhook, refused.refusal)
         except TryAgain as problem:
@@ -167,7 +166,7 @@ class Webhooks(msgspec.Struct, frozen=True):
 
     async def _mode(self, namespace: str, policy: TierPolicy) -> Mode:
         try:
-            return mode_in(policy, (await self.cluster.known.namespace(namespace)).labels.get(MODE_LABEL, ""))
+            return policy.mode_in((await self.cluster.known.namespace(namespace)).labels)
         except Unreadable:
             return policy.mode  # the review itself refuses a pod whose namespace can't be read
 
@@ -202,12 +201,6 @@ def _written(request: Request) -> GroupKind | None:
     if request.operation not in (CREATE, UPDATE) or request.sub_resource or isinstance(request, Truncated):
         return None
     return GroupKind(request.kind.group, request.kind.kind)
-
-
-def mode_in(policy: TierPolicy, label: str) -> Mode:
-    """The mode in a namespace: its own label may be stricter than the installation, not milder."""
-    own = Mode.__members__.get(label.capitalize())
-    return policy.mode if own is None else max(policy.mode, own)
 
 
 def under(mode: Mode, verdict: Verdict) -> Verdict:

@@ -56,7 +56,7 @@ class Judged(msgspec.Struct, frozen=True):
 class WorkloadReviewer(Reviewer, frozen=True):
     """Judges a workload, at its CREATE and at each UPDATE."""
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         if request.operation != "CREATE":
             raise not_ours(request)
         return await marks(request, self.cluster, self.ledger, self.policy)
@@ -144,6 +144,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal or not _grown(gang, before):
             return verdict
+        if mode is Mode.Enforce and any(tenant.holds_on(each.tier, each.flavor) for each in gang.charges):
+            return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
         booking, dry_run = gang_booking(request, gang, tenant), request.dry_run or mode is Mode.Audit
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):

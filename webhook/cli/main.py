@@ -22,6 +22,7 @@ COMMANDS = {
     "audit": "webhook.cli.audit:audit",
     "explain": "webhook.cli.explain:explain",
     "why-pending": "webhook.cli.why_pending:why_pending",
+    "open-gates": "webhook.cli.open_gates:open_gates",
     "demo": "webhook.cli.demo:demo",
     "policy": "webhook.cli.policy:app",
     "certs": "webhook.cli.certificates:app",

@@ -104,7 +104,19 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
-    return Answer(found, (Table(columns, rows),) if rows else (), notes)
+    tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.held.line, found)))
+    return Answer(found, tables, notes)
+
+
+def _line(tenant: TenantShown) -> Table:
+    columns = ("Place", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
+    rows = [
+        (str(each.nth), each.namespace, each.workload, each.tier or "-", str(each.pods), str(each.gpus), each.since)
+        for each in tenant.held.line
+    ]
+    waits = [each.waits_for for each in tenant.held.line]
+    told = [(*row, why) for row, why in zip(rows, waits, strict=True)]
+    return Table(columns, told, f"The line of tenant {tenant.name}: {tenant.held.sentence}")
 
 
 def bar(row: RowShown) -> str:

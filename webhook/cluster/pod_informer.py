@@ -46,7 +46,7 @@ class SeenPod(msgspec.Struct, frozen=True):
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
     the scheduler has evicted it for another pod, and it ends now. `unscheduled`: why it finds no node, in its words.
     `began`: when the first of its containers did, in seconds since 1970; None before that.
-    `bound`: when it got its node, as the API server wrote it; "" before.
+    `bound`: when it got its node, as the API server wrote it; "" before. `version`: its resourceVersion.
     """
 
     pod: Pod
@@ -56,6 +56,7 @@ class SeenPod(msgspec.Struct, frozen=True):
     unscheduled: str = ""
     began: float | None = None
     bound: str = ""
+    version: str = ""
 
     def ends_within(self, grace: float) -> bool:
         """Whether its kubelet has no more than so many seconds to end it."""
@@ -120,6 +121,7 @@ class PodInformer(Reflectors, Generic[T]):
 
 class _PodMetadata(Metadata, frozen=True):
     deletion_grace_period_seconds: int | None = None
+    resource_version: str = ""
 
 
 class _MadeClaim(View, frozen=True):
@@ -155,7 +157,8 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     pod = Pod(metadata=found.metadata, spec=found.spec)
     began = began_at(found.status.container_statuses)
     ends_in = _ends_in(found.metadata)
-    return SeenPod(pod, ends_in, made, _preempted(found), _unscheduled(found), began, _bound(found))
+    version = found.metadata.resource_version
+    return SeenPod(pod, ends_in, made, _preempted(found), _unscheduled(found), began, _bound(found), version)
 
 
 def _unscheduled(found: _Pod) -> str:

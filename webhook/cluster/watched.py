@@ -137,6 +137,10 @@ class Watched(Reflectors):
     def namespaces(self) -> Sequence[Namespace]:
         return tuple(self._namespaces.store.objects.values())
 
+    def seen_namespace(self, name: str) -> Namespace | None:
+        """One that the watch has shown."""
+        return self._namespaces.store.objects.get(name)
+
     def tenant_name(self, namespace: str) -> str | None:
         return self._resolver.tenant_name(namespace)
 

@@ -69,6 +69,11 @@ def _rows_are_allowed(spec: Tree) -> bool:
     return "allowedTiers" not in spec or all(tier in spec["allowedTiers"] for tier in named)
 
 
+def _holds(spec: Tree) -> bool:
+    """Whether it has pods that wait, by itself or by a row."""
+    return spec.get("onExceed") == "Hold" or any(row.get("onExceed") == "Hold" for row in spec.get("quotas", ()))
+
+
 def _rows_differ(rows: list[Tree]) -> bool:
     about = [(row.get("tier", ""), row.get("resourceFlavor", "")) for row in rows]
     return len(about) == len(set(about))
@@ -94,6 +99,21 @@ RULES: Rules = {
     ),
     "backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out": lambda spec: (
         not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Warn")
+    ),
+    "backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out": lambda spec: (
+        not (spec.get("backstop") == "ResourceQuota" and _holds(spec))
+    ),
+    "onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; leave one of them out": (
+        lambda spec: not (_holds(spec) and spec.get("quotaAuthority") in ("Kueue", "KAI"))
+    ),
+    "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out": lambda spec: (
+        _holds(spec) or not {"holdOrder", "reserveSeconds"} & spec.keys()
+    ),
+    "quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run": (
+        lambda spec: not (spec.get("onExceed") in ("Demote", "Warn") and _holds(spec))
+    ),
+    "reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out": lambda spec: (
+        "reserveSeconds" not in spec or spec.get("holdOrder") != "BestEffort"
     ),
     "In and NotIn need values; Exists and DoesNotExist take none": lambda line: (
         (line["operator"] in ("In", "NotIn")) == bool(line.get("values"))
@@ -162,6 +182,8 @@ def _items(value: list[Any], schema: Schema, path: str) -> Iterator[str]:
 def _scalar(value: object, schema: Schema, path: str) -> Iterator[str]:
     if value not in schema.get("enum", (value,)):
         yield f"{path}: {_quoted(value)} is not accepted; write one of {', '.join(schema['enum'])}"
+    if isinstance(value, int) and value < schema.get("minimum", value):
+        yield f"{path}: {_quoted(value)} should be {schema['minimum']} or more"
     if isinstance(value, str):
         yield from _size(len(value), schema, path, "Length", "characters")
         if not re.search(schema.get("pattern", ""), value):

@@ -28,8 +28,8 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 SOURCE = "gpu-tiers.dev/webhook"
 LONGEST_MESSAGE = 1024
 LONGEST_NAME = 200
-CALM = ("PolicyTaken",)
-"""Reasons of what went well; all others warn."""
+CALM = ("PolicyTaken", "Held")
+"""Reasons of what went well, or will; all others warn."""
 
 
 class Regarding(msgspec.Struct, frozen=True):

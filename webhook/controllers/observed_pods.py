@@ -21,13 +21,17 @@ from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, 
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, Placed, PodsOnNodes, counted
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
+from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.protocol import Holding
-from webhook.objects.pods import LONGEST_UID
+from webhook.ledger.protocol import Gated, Holding
+from webhook.objects.pods import LONGEST_UID, QUOTA_GATE, Metadata
+from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.flavors import flavor_on
+from webhook.policy.quota.held import TOLD
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
 from webhook.report.waiting import gates_said
@@ -104,6 +108,10 @@ class ObservedPods:
         """The pods with GPUs that are on no node, if pods are followed."""
         return self._on_nodes.waiting() if self._on_nodes else ()
 
+    def workload_of(self, uid: str) -> str:
+        """What made a pod that waits, as kind/name, else the pod; "" where no such pod is known."""
+        return self._on_nodes.workload_of(uid) if self._on_nodes else ""
+
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
         """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
 
@@ -114,6 +122,13 @@ class ObservedPods:
             return None
         uid, observed = found
         return uid, self._counted(observed)
+
+    async def open_gate(self, uid: str, holding: Holding) -> None:
+        """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
+        at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
+        without = {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}
+        where = path("v1", "pods", holding.namespace, holding.name)
+        await self._client.patch(where, {"metadata": at, "spec": without}, strategic=True)
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
         """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""
@@ -200,10 +215,24 @@ class ObservedPods:
             seen.preempted and seen.ends_within(policy.checkpoint.max_grace_period),
             metadata.name,
             intern(_short(metadata.annotations.get(GANG, ""))),
+            _gated(seen),
+            await self._workload_of(metadata, policy),
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
         node, waits = intern(seen.pod.spec.node_name), _waits(seen, charge)
         return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
+
+    async def _workload_of(self, metadata: Metadata, policy: TierPolicy) -> str:
+        """Of a tenant that holds; "" where nobody asks, or its owners can't be read now."""
+        owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
+        tenant = self._cluster.known.tenant(home) if home else None
+        if owner is None or tenant is None or not tenant.holds:
+            return ""
+        try:
+            found = await self._cluster.lookups.owners.outermost(metadata.namespace, owner, policy.kinds)
+        except Unreadable:
+            return ""
+        return intern(_short(found.uid)) if found else ""
 
 
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
@@ -225,6 +254,14 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
         metadata.name,
         bool(gates),
     )
+
+
+def _gated(seen: SeenPod) -> Gated | None:
+    """How it waits behind our gate, if it does."""
+    if not seen.pod.waits_for_quota:
+        return None
+    since, told = seen.pod.metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
+    return Gated(seen.pod.spec.priority or 0, since, seen.version, told)
 
 
 def _short(uid: str) -> str:

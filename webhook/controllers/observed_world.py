@@ -16,12 +16,15 @@ from webhook.cluster.watched import Watched
 from webhook.cluster.workload_informer import WorkloadInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
+from webhook.controllers.opened_gates import OpenedGates
 from webhook.kube.client import Client
 from webhook.kube.wire import RFC_3339
+from webhook.ledger.leader.line import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
-from webhook.ledger.protocol import Declared
+from webhook.ledger.protocol import Declared, Holding
 from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
@@ -29,6 +32,7 @@ from webhook.objects.view import Tree, read
 from webhook.policy.quota.charges import Charge, StrandedGang, stranded
 from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import has_ended, is_partly_done
 from webhook.sentences.sentence import sentence
@@ -131,18 +135,23 @@ class ObservedWorld:
         pods: ObservedPods,
         workloads: ObservedWorkloads,
         events: EventWriter,
+        lines: HeldLines,
+        gates: OpenedGates,
     ) -> None:
         self._cluster = cluster
         self._in_force = in_force
         self._pods = pods
         self._workloads = workloads
         self._events = events
+        self._lines = lines
+        self._gates = gates
         self._stranded: dict[str, frozenset[str]] = {}
 
     def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
         return self._workloads.following(observer)
 
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
+        self._lines.begin()
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
@@ -151,7 +160,23 @@ class ObservedWorld:
 
     def status(self, version: Version, count: Count) -> Status:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
-        return conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
+        told = conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
+        return told | self._lines.status(version.name, version.quota.status, holds=version.in_force.holds)
+
+    def lets_go(self, namespace: str) -> bool:
+        found = self._cluster.seen_namespace(namespace)
+        if found is None:
+            return False  # it is new, and so is what we know of it
+        tenant, mode = self._cluster.tenant(found), self._in_force.current().mode_in(found.labels)
+        keeps = tenant is not None and not tenant.charged_elsewhere and tenant.on_exceed in ("Hold", "Deny")
+        return not keeps or mode is not Mode.Enforce
+
+    async def open_gate(self, uid: str, holding: Holding) -> None:
+        with self._gates.opening(uid, holding):
+            await self._pods.open_gate(uid, holding)
+
+    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
+        self._lines.tell(tenant, line)
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """An event on each gang, and on its TenantQuota, when it comes to that."""

@@ -88,6 +88,11 @@ class PodsOnNodes:
     def waiting(self) -> Iterable[WaitingPod]:
         return self._waiting.values()
 
+    def workload_of(self, uid: str) -> str:
+        """What made a pod that waits, as kind/name, else the pod; "" where no such pod waits."""
+        found = self._waiting.get(uid)
+        return found.workload if found else ""
+
     def _keep(self, uid: str, found: Placed | None) -> None:
         before = self._nodes.pop(uid, "")
         if before:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # its libraries take as long as all else that a command impor
 JsonPatch = list[Tree]
 
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -124,14 +125,23 @@ class Client:
         return tree_of(await self._way.send("PUT", path, {"fieldManager": manager}, seconds, body), path)
 
     async def patch(
-        self, path: str, body: Tree | JsonPatch, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
+        self,
+        path: str,
+        body: Tree | JsonPatch,
+        *,
+        manager: str = FIELD_MANAGER,
+        seconds: float = LOOKUP_SECONDS,
+        strategic: bool = False,
     ) -> Tree:
         """Apply a merge patch (RFC 7386, a dict) or a JSON patch (RFC 6902, a list); the object as it is now.
+
+        `strategic`: a dict is a strategic merge patch, which names the items of a list by their keys.
 
         Conflict where a merge patch bears another resourceVersion than the object, Invalid where a `test` of a JSON
         patch does not hold.
         """
-        content_type = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+        of_a_dict = STRATEGIC_PATCH if strategic else MERGE_PATCH
+        content_type = JSON_PATCH if isinstance(body, list) else of_a_dict
         return tree_of(
             await self._way.send("PATCH", path, {"fieldManager": manager}, seconds, body, content_type), path
         )

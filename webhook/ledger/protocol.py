@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -63,10 +63,24 @@ class Booked(msgspec.Struct, frozen=True):
     """The booking holds."""
 
 
+class Gated(msgspec.Struct, frozen=True):
+    """How a pod waits behind our gate: with which priority, since when (RFC 3339), and at which resourceVersion.
+
+    `told`: its condition says why.
+    """
+
+    priority: int
+    since: str
+    version: str
+    told: bool = False
+
+
 class Holding(msgspec.Struct, frozen=True):
     """What a pod that exists holds. `ends_in`: seconds from when its deletion is seen first to when it counts no more.
 
     `preempted`: the scheduler has evicted it for another pod, and it ends soon enough to pass on its place.
+    `gated`: it holds nothing yet, and would hold this. `workload` is the uid of the outermost one that makes it, where
+    its tenant holds what is over its quota.
     """
 
     namespace: str
@@ -76,6 +90,13 @@ class Holding(msgspec.Struct, frozen=True):
     preempted: bool = False
     name: str = ""
     gang: str = ""
+    gated: Gated | None = None
+    workload: str = ""
+
+    @property
+    def made_by(self) -> tuple[str, str]:
+        """Whose pods take each other's place: a Deployment's, when it rolls from one ReplicaSet to the next."""
+        return self.namespace, self.workload or self.controller
 
     @property
     def draws_on(self) -> tuple[str, str]:
@@ -107,6 +128,9 @@ class Ledger(Protocol):
 
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
+
+    def waiting(self, tenant: Tenant) -> Mapping[str, int]:
+        """The pods in a tenant's line, by tier, as its status tells: that may be some seconds old."""
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

@@ -55,6 +55,10 @@ LONGEST_UID = 512
 call a gang may be a kind, a group and a name, and that of an owner in a file too."""
 
 
+QUOTA_GATE = "gpu-tiers.dev/quota"
+"""The scheduling gate behind which pods wait where a tenant's quota holds what is over it (docs/decisions/hold.md)."""
+
+
 class OwnerReference(View, frozen=True):
     """Who made the object; one of them at most is its controller."""
 
@@ -176,6 +180,11 @@ class Pod(View, frozen=True):
 
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
+
+    @property
+    def waits_for_quota(self) -> bool:
+        """Whether it stands behind our gate."""
+        return any(isinstance(each, dict) and each.get("name") == QUOTA_GATE for each in self.spec.scheduling_gates)
 
 
 class Named(View, frozen=True):

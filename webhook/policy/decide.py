@@ -12,6 +12,7 @@ from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
+from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.assignment.kueue import class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
@@ -22,9 +23,10 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
+from webhook.policy.quota.held import pods_wait, waiting_before
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys
@@ -113,6 +115,33 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     whole = group is not None and own is not None and short.charge.gpus > own.gpus
     what = f"group {group.name} of {group.count} pods" if group and whole else POD
     return pod_fit(short, tenant, acceptable(asked), rooms, what)
+
+
+def pod_fits_ever(decision: Decision) -> Fit:
+    """The refusal of a pod for which a row is too small, whatever else draws on it."""
+    charge, tenant = decision.charge, decision.tier_request.facts.tenant
+    row = never_fits(charge, tenant) if charge and tenant else None
+    if charge is None or tenant is None or row is None:
+        return Fit()
+    return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
+
+
+def pod_before_line(decision: Decision, waiting: Mapping[str, int]) -> Fit:
+    """The refusal of a pod without our gate that would take what pods of its tenant's line wait for.
+
+    `waiting` are the pods in that line, by tier.
+    """
+    charge, facts = decision.charge, decision.tier_request.facts
+    if charge is None or facts.tenant is None:
+        return Fit()
+    count = waiting_before(charge, waiting, facts.tenant, decision.tier_request.policy.tiers)
+    if not count:
+        return Fit()
+    tenant, wait = facts.tenant.name, pods_wait(count)
+    if facts.together is None:
+        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, waiting=wait))
+    group = f"group {facts.together.name}"
+    return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, waiting=wait, group=group))
 
 
 def pod_fit(

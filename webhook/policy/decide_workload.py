@@ -24,6 +24,7 @@ from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
+from webhook.policy.quota.held_warnings import held_warnings
 from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
@@ -130,10 +131,10 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     is_elastic = together(charges) != together(needed)
     if decision.gang is None and not is_elastic:
         return fit(charges, tenant, at_once=own.row.at_once)
-    least = fit(needed, tenant, at_once=True, wished=charges, booked=True)
+    least = fit(needed, tenant, at_once=True, wished=charges, booked=not _waits(decision.decisions, tenant))
     if least.refusal or not is_elastic:
         return least
-    return fit(charges, replace(tenant, on_exceed="Warn"), at_once=True)
+    return fit(charges, tenant, at_once=True, strict=False)
 
 
 def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
@@ -240,6 +241,12 @@ def _weight(decision: Decision) -> tuple[Decimal, bool]:
     return held, evidence is not None and evidence.type is WorkloadType.TRAINING
 
 
+def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
+    """Tells whether any of its pods wait for their turn."""
+    charges = (each.charge for each in decisions if each.charge)
+    return any(tenant.charges(each.gpus) and tenant.holds_on(each.tier, each.flavor) for each in charges)
+
+
 def _made_by_another(facts: Facts) -> bool:
     """Tells whether another workload makes this one: then a person was told when that was applied."""
     return any(owner.members for owner in facts.owners[1:])
@@ -252,6 +259,8 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions)))
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
+    if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
+        yield from held_warnings(tree, own.kind)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
     hooks = [(each, each.hook) for each in decisions if each.hook]

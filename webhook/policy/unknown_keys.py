@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Protocol
 
 from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
@@ -33,11 +34,12 @@ KNOWN_KEYS = frozenset(
         *WRITTEN_BY_PEOPLE,
         *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
         UNTIERED_LABEL,
+        QUOTA_GATE,
         *ANNOTATIONS.values(),
         f"{DOMAIN}check",
     }
 )
-"""Those of pods and workloads, and of namespaces, whose labels some tools copy."""
+"""Those of pods and workloads, and of namespaces, whose labels some tools copy; the name of our gate too."""
 
 
 class Bearer(Protocol):

@@ -87,8 +87,9 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
     its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
-    what was told of its last eviction. `mode_of_file` is that of a policy file that
-    somebody names: the cluster's `mode` is then not known. `templates` are the hooks of its pod templates, or its own.
+    what was told of its last eviction. `held` says what it would wait for, where its tenant's quota holds.
+    `mode_of_file` is that of a policy file that somebody names: the cluster's `mode` is then not known. `templates` are
+    the hooks of its pod templates, or its own.
     """
 
     judged: bool = True
@@ -105,6 +106,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     refused: RefusedPods | None = None
     last_eviction: str = ""
     changes: tuple[str, ...] = ()
+    held: str = ""
     unread: tuple[str, ...] = ()
 
     @property
@@ -119,6 +121,11 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
             return ""
         evicted, higher = given.evicted or "", given.demoted_from
         return sentence(Phrase("runs-lower", tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
+
+    @property
+    def stopped(self) -> str:
+        """What keeps its next pod from running, as far as gpu-tiers knows; "" where nothing does."""
+        return f"would be refused now: {self.message}" if self.message else self.held
 
     @property
     def trace(self) -> tuple[str, ...]:

@@ -34,6 +34,41 @@ class RowShown(Shown, frozen=True):
         return (self.used / self.hard, self.reserved / self.hard) if self.hard else (0.0, 0.0)
 
 
+class PlaceShown(Shown, frozen=True):
+    """A place in a line: a workload, `uid` that of what made its pods. `short` names the row without room for it, ""
+    where it waits behind others.
+    """
+
+    nth: int
+    namespace: str
+    workload: str
+    uid: str
+    tier: str
+    pods: int
+    gpus: Gpus
+    since: str
+    short: str
+
+    @property
+    def waits_for(self) -> str:
+        return f"room in {self.short}" if self.short else "its turn"
+
+
+class HeldShown(Shown, frozen=True):
+    """Who waits for room: so many pods of so many workloads, and the first of these."""
+
+    pods: int = 0
+    gpus: Gpus = 0
+    workloads: int = 0
+    line: tuple[PlaceShown, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {self.gpus} GPUs in all"
+        more = self.workloads - len(self.line)
+        return f"{pods}; {more} more workloads come after those that are shown" if more > 0 else pods
+
+
 class TenantShown(Shown, frozen=True):
     """A tenant. `problems` are sentences of conditions that are not as they should be."""
 
@@ -41,6 +76,7 @@ class TenantShown(Shown, frozen=True):
     rows: tuple[RowShown, ...]
     on_exceed: str
     problems: tuple[str, ...] = ()
+    held: HeldShown = HeldShown()
 
 
 def tenant_shown(found: TenantQuota) -> TenantShown:
@@ -52,7 +88,33 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
         rows=tuple(_row(each) for each in usage or () if isinstance(each, dict)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
+        held=_held(found.status.get("held")),
     )
+
+
+def _held(told: object) -> HeldShown:
+    if not isinstance(told, dict):
+        return HeldShown()
+    tiers, line = (_trees(told.get(name)) for name in ("tiers", "line"))
+    places = tuple(_place(nth, each) for nth, each in enumerate(line, 1))
+    gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
+    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places)
+
+
+def _place(nth: int, told: dict[str, Any]) -> PlaceShown:
+    namespace, workload, uid, tier, since, short = (
+        str(told.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
+    )
+    gpus = as_number(_gpus(told.get("gpus")))
+    return PlaceShown(nth, namespace, workload, uid, tier, _number(told.get("pods")), gpus, since, short)
+
+
+def _trees(told: object) -> list[dict[str, Any]]:
+    return [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+
+
+def _number(told: object) -> int:
+    return told if isinstance(told, int) else 0
 
 
 def _row(usage: dict[str, Any]) -> RowShown:

@@ -47,6 +47,8 @@ _OF_PARTS_OF_GPUS: Mapping[str, str] = {
     "claims-misstated": "{mark} is {there:shown}, not {due:shown}: gpu-tiers writes there what the pod's claims ask "
     "for. A claim was made anew meanwhile, or the mutating webhook was not reached: leave it out, and create the pod "
     "again",
+    "gate-without-gpus": "{gate} is what gpu-tiers writes on pods that wait for quota, and opens. This pod asks for no "
+    "GPUs that count, so nobody would open it: leave it out",
     "claims-changed": "{after:shown}, but it was {before:shown}; what a pod's claims may ask for is fixed when it is "
     "created: delete the pod and create it again",
     "claim-of-nothing": '"{entry:shown}" names no claim; write resourceClaimTemplateName or resourceClaimName',
@@ -111,6 +113,10 @@ _OF_HOOKS: Mapping[str, str] = {
 _OF_QUOTAS: Mapping[str, str] = {
     "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
     "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
+    "node-before-line": "tenant {tenant}: {waiting} before this pod, which names its node and can't wait; leave that "
+    "out",
+    "group-before-line": "tenant {tenant}: {waiting} before this pod, and {group} can't wait: no workload makes it; "
+    "let a Job or another workload make the pods",
     "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
     ". {flavor}{fits}",
 }

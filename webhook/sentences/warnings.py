@@ -212,6 +212,58 @@ WARNINGS = (
         "each tier that preempts can evict it. The platform team can list it under `resources`, with the weight that "
         'it has, or `"0"` if it is no GPU.',
     ),
+    WarningText(
+        "held-surge",
+        "its rollouts wait beside their old pods; set {field}: 0",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. A rollout with a surge "
+        "makes new pods before it takes the old ones away: the old ones keep their GPUs, and the new ones wait for "
+        "others until somebody else's have ended. Nothing is lost, but a rollout in a full quota does not go on by "
+        "itself. With a surge of 0, and `maxUnavailable` of 1 or more, each new pod gets the place of the old one "
+        "that went for it.",
+    ),
+    WarningText(
+        "held-deadline",
+        "activeDeadlineSeconds {seconds} runs on while its pods wait for quota; allow more, or suspend it",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota, and pods that wait count as "
+        "active: the deadline runs, and ends a workload that has never run. Leave it out, or let it allow for the "
+        "time in the line too. While the workload is suspended it does not run; it begins when somebody resumes it, "
+        "also if its pods wait then. A deadline in the pod template (`template.spec.activeDeadlineSeconds`) begins "
+        "when a pod has a node.",
+    ),
+    WarningText(
+        "held-schedule",
+        "concurrencyPolicy {policy} begins the next run while one waits for quota; Forbid does not",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota, and a Job whose pods wait "
+        "is active. With `Allow`, the default, each run adds another Job to the line, and all of them run when there "
+        "is room. With `Replace` each run deletes the Job that waits, and the new one begins at the end of the line. "
+        "With `Forbid` a run is skipped while one waits.",
+    ),
+    WarningText(
+        "held-in-order",
+        "OrderedReady: each pod waits for quota only after the one before; Parallel lets all wait now",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. A StatefulSet whose "
+        "`podManagementPolicy` is `OrderedReady`, the default, makes each pod when the one before is ready. So each "
+        "begins at the end of the line, while those before it hold their GPUs. With `Parallel` all stand in the line "
+        "from the beginning. Either way they go one by one; where some are of no use without the others, take a kind "
+        "that is [booked as a whole](tenants.md#gangs), such as a LeaderWorkerSet.",
+    ),
+    WarningText(
+        "held-on-nodes",
+        "a pod that waits for quota counts as unavailable: a DaemonSet's rollout stops at it",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. A DaemonSet makes a pod for "
+        "each node, and each waits for its turn, also on a node that was just added. One that waits counts as "
+        "unavailable, so that a rollout with `maxUnavailable: 1` goes no further. Give the tenant of a DaemonSet a "
+        "quota for all its nodes, or put it into a namespace of no tenant that holds.",
+    ),
+    WarningText(
+        "held-to-zero",
+        "Knative scales a revision to zero whose pods wait longer than its progress-deadline",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. Knative takes pods that "
+        "wait behind a gate for pods that can't start (knative/serving#15308): after "
+        "`serving.knative.dev/progress-deadline`, 600 s by default, it scales the revision to zero, and says that it "
+        "failed. Set that annotation to the time that the service may wait, or let serving run in a namespace whose "
+        "tenant has `onExceed: Deny`.",
+    ),
 )
 
 BY_ID = {each.id: each for each in WARNINGS}
@@ -248,6 +300,10 @@ WITHOUT_ID: Mapping[str, str] = {
     "of its pods can start now",
     "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so {start} "
     "of its pods can start now",
+    "its-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so its pods "
+    "wait for their turn (onExceed: Hold)",
+    "more-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so those pods "
+    "wait for their turn (onExceed: Hold)",
     "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
     "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "

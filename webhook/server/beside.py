@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from webhook.admission.webhook import mode_in
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
@@ -22,7 +21,7 @@ from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tier_policy import MODE_LABEL, Mode
+from webhook.policy.values.tier_policy import Mode
 from webhook.report.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
 from webhook.report.use_over_time import UseOverTime
 from webhook.server.metric_table import (
@@ -113,7 +112,8 @@ class Beside:
             )
 
         kueue, volcano = map(tells, SCHEDULERS)
-        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds, kueue, volcano
+        writers = backstop, bounds, labels, publisher, kueue, volcano
+        self._parts = *writers, in_vain, told, watch, gpu_seconds, charged.held
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""
@@ -126,7 +126,7 @@ def _backstop(
     client: Client, cluster: Watched, in_force: PolicyInForce, events: EventWriter, charged: RunningLedger
 ) -> BackstopWriter:
     def enforced(namespace: Namespace) -> bool:
-        return mode_in(in_force.current(), namespace.labels.get(MODE_LABEL, "")) is Mode.Enforce
+        return in_force.current().mode_in(namespace.labels) is Mode.Enforce
 
     writer = BackstopWriter(client, cluster, in_force.current, enforced, charged.leading, events)
     in_force.subscribe(writer.wake)

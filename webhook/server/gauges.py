@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib import metadata
 from itertools import product
-from typing import get_args
+from typing import Literal, get_args
 
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.watched import Watched
@@ -20,9 +20,13 @@ from webhook.server.metric_table import (
     CACHE_SYNCED,
     CHECKPOINTS,
     CONFIGURATIONS,
+    HEAD_WITH_ROOM,
+    HELD_GPUS,
+    HELD_PODS,
     LEADING,
     LEDGER_GPUS,
     LEDGER_ROUND,
+    LINE_HEAD,
     PENDING_OLDEST,
     POLICY_INFO,
     POLICY_LOADED,
@@ -75,6 +79,37 @@ def of_waits(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) 
         yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
 
     metrics.sample(PENDING_OLDEST, oldest)
+
+
+def of_lines(metrics: Metrics, charged: RunningLedger) -> None:
+    """Who waits for room in the quotas, while this process leads."""
+
+    def held(number: Literal[0, 1]) -> Iterator[Sample]:
+        for tenant, line in charged.lines.lines() if charged.leading() else ():
+            for tier, found in line.by_tier().items():
+                yield (tenant, tier), float(found[number])
+
+    metrics.sample(HELD_PODS, lambda: held(0))
+    metrics.sample(HELD_GPUS, lambda: held(1))
+
+
+def of_heads(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
+    """How long those wait whose turn is next, or has come."""
+
+    def heads() -> Iterator[Sample]:
+        if charged.leading():
+            yield from (((tenant,), seconds) for tenant, seconds in charged.lines.heads())
+
+    def with_room() -> Iterator[Sample]:
+        longest = dict(charged.lines.heads_with_room()) if charged.leading() else {}
+        for namespace, seconds in charged.gates.stuck():
+            tenant = cluster.tenant_name(namespace)
+            if tenant in longest:
+                longest[tenant] = max(longest[tenant], seconds)
+        yield from (((tenant,), seconds) for tenant, seconds in longest.items())
+
+    metrics.sample(LINE_HEAD, heads)
+    metrics.sample(HEAD_WITH_ROOM, with_room)
 
 
 def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:

@@ -263,6 +263,39 @@ PENDING_OLDEST = Metric(
     "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits. The replica "
     "that leads shows it.",
 )
+HELD_PODS = Metric(
+    "gpu_tiers_held_pods",
+    "gauge",
+    ("tenant", "tier"),
+    "GPU pods that wait behind the gate of gpu-tiers for their turn (onExceed: Hold), by tenant and tier. The replica "
+    "that leads shows these and the next four.",
+)
+HELD_GPUS = Metric(
+    "gpu_tiers_held_gpus",
+    "gauge",
+    ("tenant", "tier"),
+    "GPUs that these pods ask for.",
+)
+LINE_HEAD = Metric(
+    "gpu_tiers_line_head_seconds",
+    "gauge",
+    ("tenant",),
+    "Seconds since the creation of the first pod of a tenant's line; 0 where nobody waits.",
+)
+HEAD_WITH_ROOM = Metric(
+    "gpu_tiers_line_head_with_room_seconds",
+    "gauge",
+    ("tenant",),
+    "Seconds for which the first of a tenant's line has waited though no row of the quota is short, or for which the "
+    "gate of a pod could not be opened whose turn it is; 0 as it should be.",
+)
+HELD_SECONDS = Metric(
+    "gpu_tiers_held_seconds",
+    "histogram",
+    ("tier",),
+    "Seconds from the creation of a held pod to the moment its gate was opened.",
+    WAIT_SECONDS,
+)
 INVERTED = Metric(
     "gpu_tiers_inverted_seconds",
     "gauge",

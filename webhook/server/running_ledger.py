@@ -11,9 +11,13 @@ from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.held_lines import HeldLines
+from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
+from webhook.controllers.opened_gates import OpenedGates
 from webhook.controllers.placements import Placements
+from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts
@@ -22,14 +26,14 @@ from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
 from webhook.ledger.protocol import Holding, Ledger
 from webhook.ledger.versions import Versions
-from webhook.objects.pods import Metadata
+from webhook.objects.pods import Metadata, OwnerReference
 from webhook.objects.view import Tree
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.report.gpus_now import WaitingPod
 from webhook.server.bookings_port import BookingsPort
-from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS
+from webhook.server.metric_table import EVICTION_SECONDS, HELD_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
 from webhook.server.settings import Election
@@ -42,8 +46,9 @@ class RunningLedger(msgspec.Struct, frozen=True):
     and since when, and `waiting` those on none, while this process leads and `knows_pods`, which takes it a moment.
     `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
-    `placements` measures how long pods waited, and wants to be told of evictions. `ports`: where it takes bookings from
-    other replicas.
+    `placements` measures how long pods waited, and wants to be told of evictions.
+    `lines` has who waits for room, `gates` whose turn has come, and `held` says it to people: run it.
+    `ports`: where it takes bookings from other replicas.
     """
 
     ledger: Ledger
@@ -57,6 +62,9 @@ class RunningLedger(msgspec.Struct, frozen=True):
     knows_pods: Callable[[], bool]
     leader: Callable[[], str]
     counted: Callable[[], float | None]
+    lines: HeldLines
+    gates: OpenedGates
+    held: HeldPods
     ports: tuple[AppPort, ...]
 
 
@@ -86,7 +94,10 @@ async def running_ledger(
     )
     pods = ObservedPods(client, cluster, in_force, placements.bound)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
-    world = ObservedWorld(cluster.known, in_force, pods, workloads, events)
+    gates = OpenedGates(lambda seconds, tier: metrics.observe(HELD_SECONDS, seconds, tier))
+    held = HeldPods(client, events, _outermost(cluster, in_force))
+    lines = HeldLines(pods.workload_of, changes.tenant, held.show)
+    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates)
     world.subscribe(changes.everything)
     last_round: list[float | None] = [None]
 
@@ -110,11 +121,21 @@ async def running_ledger(
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
             lambda: last_round[0] if competing.leading else None,
+            lines,
+            gates,
+            held,
             tuple(hand_over.serving(identity, ledger.take)),
         )
     finally:
         await ledger.close()
         await hand_over.close()
+
+
+def _outermost(cluster: LiveCluster, in_force: PolicyInForce) -> Outermost:
+    async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
+        return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
+
+    return outermost
 
 
 def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:

@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
 
 import asyncio
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib import metadata
 
 import msgspec
@@ -110,6 +110,9 @@ class _TracedLedger(msgspec.Struct, frozen=True):
 
     def used(self, tenant: Tenant) -> Usage:
         return self.ledger.used(tenant)
+
+    def waiting(self, tenant: Tenant) -> Mapping[str, int]:
+        return self.ledger.waiting(tenant)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)

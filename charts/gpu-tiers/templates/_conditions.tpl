@@ -62,6 +62,7 @@ object.metadata.?labels.orValue({}).exists(l, l in {{ include "gpu-tiers.marking
 (has(object.metadata.annotations) && '{{ . }}' in object.metadata.annotations) ||
 {{- end }}
 (has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0) ||
+(has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(g, g.name == 'gpu-tiers.dev/quota')) ||
 has(object.spec.schedulingGroup)) &&
 !({{ include "gpu-tiers.isMirrorPod" . }})
 {{- end -}}

@@ -52,6 +52,11 @@ zz-{{ include "gpu-tiers.fullname" . }}
 {{- default (include "gpu-tiers.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
+{{/* Who the webhook is to the API server. */}}
+{{- define "gpu-tiers.user" -}}
+{{- default (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "gpu-tiers.serviceAccount" .)) .Values.webhook.user -}}
+{{- end -}}
+
 {{- define "gpu-tiers.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}

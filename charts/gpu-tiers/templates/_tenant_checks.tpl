@@ -34,12 +34,36 @@ tenants[{{ $index }}].spec: maxTier and allowedTiers say the same thing in two w
 {{- if and $spec.defaultTier $spec.allowedTiers (not (has $spec.defaultTier $spec.allowedTiers)) }}
 tenants[{{ $index }}].spec.defaultTier: {{ $spec.defaultTier }} is none of allowedTiers; write for example {{ first $spec.allowedTiers }}
 {{- end -}}
+{{- $holds := eq "Hold" (default "Deny" $spec.onExceed) -}}
+{{- range $spec.quotas -}}
+{{- $holds = or $holds (hasKey . "onExceed") -}}
+{{- end -}}
+{{- if and $holds (has $spec.onExceed (list "Demote" "Warn")) }}
+tenants[{{ $index }}].spec.quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run
+{{- end -}}
 {{- if eq "ResourceQuota" (default "None" $spec.backstop) -}}
 {{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out
 {{- end -}}
 {{- if eq "Warn" (default "Deny" $spec.onExceed) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out
+{{- end -}}
+{{- if $holds }}
+tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out
+{{- end -}}
+{{- end -}}
+{{- if $holds -}}
+{{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
+tenants[{{ $index }}].spec.onExceed: Hold would let pods wait here that quotaAuthority lets wait in another system; leave one of them out
+{{- end -}}
+{{- if and (hasKey $spec "reserveSeconds") (eq "BestEffort" (default "Strict" $spec.holdOrder)) }}
+tenants[{{ $index }}].spec.reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out
+{{- end -}}
+{{- else -}}
+{{- range $field := list "holdOrder" "reserveSeconds" -}}
+{{- if hasKey $spec $field }}
+tenants[{{ $index }}].spec.{{ $field }}: is for pods that wait; write onExceed: Hold, or leave it out
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $rows := dict -}}

@@ -191,6 +191,9 @@ certificates.caBundle: is required with certificates.source=files, or the API se
 {{- if and .Values.webhook.clientNames (not .Values.webhook.clientCA) }}
 webhook.clientNames: needs webhook.clientCA, the CA of the certificates that bear them; write for example --set-file webhook.clientCA=ca.crt
 {{- end -}}
+{{- if and .Values.webhook.user (not .Values.webhook.url) }}
+webhook.user: is for a webhook outside the cluster, and the one of the chart is its ServiceAccount; name webhook.url too, or leave it out
+{{- end }}
 {{- if and .Values.webhook.clientCA .Values.webhook.url }}
 webhook.clientCA: is for the webhook that the chart runs, and webhook.url names another; give that one --client-ca itself
 {{- end -}}

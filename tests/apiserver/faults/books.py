@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
+
+from webhook.objects.pods import QUOTA_GATE
 
 from .history import Change
 from .plan import Plan, Team
@@ -100,7 +103,11 @@ def _holds(pod: Tree) -> bool:
     """Not once it has finished, or is deleted with no time to go on: that is written a moment before it is gone."""
     metadata = pod["metadata"]
     ends_now = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
-    return not ends_now and pod["status"].get("phase") not in FINISHED
+    return not ends_now and pod["status"].get("phase") not in FINISHED and not _is_gated(pod)
+
+
+def _is_gated(pod: Tree) -> bool:
+    return any(each["name"] == QUOTA_GATE for each in pod["spec"].get("schedulingGates", ()))
 
 
 def _held(pod: Tree) -> tuple[str, int]:
@@ -119,3 +126,28 @@ def differences(plan: Plan, quotas: Iterable[Tree], pods: Iterable[Tree]) -> Ite
             stored = usage[name][row.get("tier")]
             if said != f"{stored} used and 0 reserved":
                 yield f"{name} {row.get('tier', 'total')}: {said}, {stored} stored"
+
+
+def left_gated(plan: Plan, pods: Iterable[Tree]) -> Iterator[str]:
+    """Who waits though there is room and nobody before him waits for it; those as old as he is may be before him."""
+    pods = list(pods)
+    usage, waiting = usage_of(plan, pods), filter(_is_gated, pods)
+    reserved = set[tuple[str, str | None]]()
+    for _, some in groupby(sorted(waiting, key=_turn), _turn):
+        asked = [_asked(plan, pod) for pod in some]
+        for team, _, tier, gpus in asked:
+            rows = {row: hard for row, hard in team.rows.items() if row in (None, tier)}
+            if not any((team.name, row) in reserved for row in rows):
+                reserved |= {(team.name, row) for row, hard in rows.items() if usage[team.name][row] + gpus > hard}
+        for team, name, tier, gpus in asked:
+            if not any((team.name, row) in reserved for row in (None, tier)):
+                yield f"{name} of {gpus} on {tier} waits, and there is room"
+
+
+def _turn(pod: Tree) -> tuple[int, str]:
+    return -pod["spec"]["priority"], pod["metadata"]["creationTimestamp"]
+
+
+def _asked(plan: Plan, pod: Tree) -> tuple[Team, str, str, int]:
+    metadata = pod["metadata"]
+    return (plan.team_of(metadata["namespace"]), f"{metadata['namespace']}/{metadata['name']}", *_held(pod))

@@ -27,11 +27,12 @@ class Wish:
 
 @dataclass(frozen=True)
 class Team:
-    """A tenant: its namespaces, and its rows by tier; None is the total."""
+    """A tenant: its namespaces, and its rows by tier; None is the total. `holds`: what is over them waits."""
 
     name: str
     namespaces: tuple[str, ...]
     rows: Mapping[str | None, int] = field(hash=False)
+    holds: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def storm(name: str, seed: int, replicas: int, creates: int = 1000) -> Plan:
 def _team(name: str, dice: random.Random, creates: int, least: float, most: float) -> Team:
     """A quota of so many GPUs a create; their people want 1.1, without what another webhook refuses."""
     total = round(creates * dice.uniform(least, most))
-    return Team(name, (f"{name}-0", f"{name}-1"), {None: total, "gpu-training": round(total * dice.uniform(0.3, 0.7))})
+    rows = {None: total, "gpu-training": round(total * dice.uniform(0.3, 0.7))}
+    return Team(name, (f"{name}-0", f"{name}-1"), rows, holds=dice.random() < 0.5)
 
 
 def _wishes(team: Team, creates: int, dice: random.Random) -> Iterator[Wish]:

@@ -16,7 +16,7 @@ from localcluster import ControlPlane
 from tests.apiserver.another_webhook import RefusingWebhook
 
 from .api import TENANT_QUOTAS, Api
-from .books import books, differences
+from .books import books, differences, left_gated
 from .crowd import Crowd
 from .deeds import Faults
 from .history import History
@@ -121,12 +121,13 @@ async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
 
 
 async def _settled(api: Api, plan: Plan) -> list[str]:
-    """Where the statuses differ from a quorum list of the pods once no reservation can be left."""
+    """Where the statuses differ from a quorum list of the pods once no reservation is left, and who waits in vain."""
     until = time.monotonic() + SETTLE_SECONDS
     while True:
         quotas = await api.items(TENANT_QUOTAS)
         lists = [await api.items(f"/api/v1/namespaces/{namespace}/pods") for namespace in plan.namespaces]
-        found = list(differences(plan, quotas, [pod for items in lists for pod in items]))
+        pods = [pod for items in lists for pod in items]
+        found = [*differences(plan, quotas, pods), *left_gated(plan, pods)]
         if not found or time.monotonic() > until:
             return found
         await asyncio.sleep(0.2)
@@ -148,5 +149,9 @@ def _objects(team: Team) -> Iterator[dict[str, object]]:
         "apiVersion": "gpu-tiers.dev/v1alpha1",
         "kind": "TenantQuota",
         "metadata": {"name": team.name},
-        "spec": {"namespaceSelector": {"matchLabels": {TENANT_LABEL: team.name}}, "quotas": rows},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {TENANT_LABEL: team.name}},
+            "quotas": rows,
+            "onExceed": "Hold" if team.holds else "Deny",
+        },
     }

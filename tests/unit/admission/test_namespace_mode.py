@@ -3,8 +3,7 @@
 import pytest
 
 from tests.builders import a_policy
-from webhook.admission.webhook import mode_in
-from webhook.policy.values.tier_policy import Mode
+from webhook.policy.values.tier_policy import MODE_LABEL, Mode
 
 
 @pytest.mark.parametrize(
@@ -18,4 +17,4 @@ from webhook.policy.values.tier_policy import Mode
     ],
 )
 def test_a_namespace_may_be_stricter_and_never_milder(installed: str, label: str, mode: Mode) -> None:
-    assert mode_in(a_policy(mode=installed), label) is mode
+    assert a_policy(mode=installed).mode_in({MODE_LABEL: label}) is mode

@@ -176,6 +176,11 @@ async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, t
     assert told in answer.warnings[0]
 
 
+async def test_where_the_tenant_holds_what_can_never_fit_is_refused() -> None:
+    answer = await World(ALPHA.having("spec.onExceed", "Hold")).validate(a_pytorchjob(a_pod().asking(8)))
+    assert answer.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
+
+
 async def test_no_tier_is_a_way_round_the_total() -> None:
     """Its third pod will be refused, though the tenant demotes."""
     world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-batch").allowing("10"))

@@ -65,6 +65,7 @@ WAITS_FOR = {
     ("report",): {"pydantic"},
     ("usage",): CLIENT,
     ("posture",): CLIENT,
+    ("open-gates",): CLIENT,
     ("lint",): CLIENT,
     ("check",): CLIENT,
     ("audit",): {*CLIENT, "jsonpatch"},

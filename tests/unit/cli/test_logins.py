@@ -74,6 +74,7 @@ COMMANDS = [
     ("lint",),
     ("audit",),
     ("posture",),
+    ("open-gates",),
     ("explain", "job/train"),
     ("policy", "diff", "three-tier"),
 ]

@@ -64,9 +64,9 @@ metadata: {name: Gamma, labels: {year: 2026}}
         ),
         (
             f"{file}:2: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
-            "maxTier, allowedTiers, defaultTier, quotas, onExceed, quotaAuthority, backstop"
+            "maxTier, allowedTiers, defaultTier, quotas, onExceed, holdOrder, reserveSeconds, quotaAuthority, backstop"
         ),
-        f'{file}:2: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn',
+        f'{file}:2: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn, Hold',
         f'{file}:7: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
         (
             f'{file}:12: TenantQuota/Gamma: metadata.name: "Gamma" should match '
@@ -152,7 +152,7 @@ def walk(tree: Any) -> Iterator[Tree]:
 
 KNOWN = {
     "description", "type", "properties", "required", "additionalProperties", "items", "enum", "pattern", "default",
-    "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "x-kubernetes-validations",
+    "minimum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "x-kubernetes-validations",
     "x-kubernetes-int-or-string", "anyOf", "x-kubernetes-list-type", "x-kubernetes-map-type",
 }  # fmt: skip
 

@@ -55,3 +55,21 @@ def test_problems_are_what_the_conditions_say() -> None:
 
 def test_a_tenant_that_kueue_counts() -> None:
     assert shown({}, quotaAuthority="Kueue").on_exceed == "charged elsewhere"
+
+
+def test_a_line_is_shown_place_by_place() -> None:
+    place = {"namespace": "lab", "workload": "Job/train", "uid": "u", "tier": "gpu-training", "pods": 4, "gpus": "4"}
+    line = [{**place, "since": "2026-11-26T17:00:00Z", "short": "gpu-training"}, place, "what"]
+    held = shown({"held": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "line": line}}).held
+    assert held.sentence == (
+        "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
+    )
+    assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
+        (1, 4, "room in gpu-training"),
+        (2, 4, "its turn"),
+    ]
+
+
+def test_a_line_that_somebody_wrote_by_hand_breaks_nothing() -> None:
+    assert shown({"held": "what"}).held.line == ()
+    assert shown({"held": {"pods": "many", "tiers": {}, "line": [None]}}).held.pods == 0

@@ -27,6 +27,7 @@ WRITTEN_BY_OTHERS = {
     "kube/connection.py": "what the client library logs of a credential plugin",
     "report/waiting.py": "the API server's words before ours, in the events of controllers",
     "cli/manifests/inputs.py": "Helm's comments",
+    "cli/open_gates.py": "the API server's words before those of a policy",
     "cli/review/sarif.py": "how a package names its pages",
     "controllers/preempted_events.py": "the scheduler's words",
     "policy/checkpoint/outcome.py": "the line that a hook writes in its pod, and the kubelet keeps",

@@ -79,7 +79,7 @@ def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
     yield "class", str(has)
     if found.judged:
         yield from _common(found)
-        yield "a new one", _new_one(found, has)
+        yield "a new one", f"{_new_one(found, has)}{f'; it {found.held}' if found.held else ''}"
 
 
 def _new_one(found: Explained, has: ClassShown) -> str:
@@ -111,8 +111,8 @@ def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
         yield "over quota", found.demotion
     if found.pods:
         yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
-    if found.message:
-        yield "a new pod", f"would be refused now: {found.message}"
+    if found.stopped:
+        yield "a new pod", found.stopped
 
 
 def _common(found: Explained) -> Iterator[tuple[str, str]]:

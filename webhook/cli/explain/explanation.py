@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of
-from webhook.admission.webhook import mode_in
 from webhook.cli.cluster.gathering import anew
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.explain.next_pod import (
@@ -30,9 +29,9 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
-from webhook.policy.quota.charges import alternatives
+from webhook.policy.quota.charges import alternatives, shortfall
+from webhook.policy.quota.held import NoRoom, waits_for_its_turn
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.report.explained import Explained, GangShown, TenantOfIt, changes
 from webhook.report.object_verdict import VerdictName
 from webhook.report.tenants import tenant_shown
@@ -101,11 +100,12 @@ async def _judged(
     return replace(
         there,
         **said,
-        mode=mode_in(asked.policy, home.labels.get(MODE_LABEL, "")).name,
+        mode=asked.policy.mode_in(home.labels).name,
         left_alone="" if finding.tiered or not finding.allowed else finding.asks_nothing,
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
+        held="" if refusal or there.gang else _held(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(tier_changes(document, assignment, decided, asked.ledger)) if assignment and decided else (),
     )
 
@@ -138,6 +138,20 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     shown = tenant_shown(asked.quotas[found.name].quota)
     may_use = tuple(each.name for each in asked.policy.tiers if found.may_use(each, asked.policy.tiers))
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows)
+
+
+def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
+    """What a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
+    charge = decided.charge if decided else None
+    if tenant is None or charge is None or not tenant.charges(charge.gpus):
+        return ""
+    if not tenant.holds_on(charge.tier, charge.flavor):
+        return ""
+    short = shortfall((charge,), tenant, asked.ledger.usage(tenant))
+    line = tenant_shown(asked.quotas[tenant.name].quota).held.workloads
+    if short is None and not line:
+        return ""
+    return sentence(waits_for_its_turn(tenant.name, NoRoom.of(short) if short else None, line))
 
 
 def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:

@@ -142,7 +142,8 @@ class Counting:
 
     def until_due(self) -> float:
         """Seconds until something is due that nobody tells of."""
-        due = (self._expiry.due(), self._settling.due(), self._leading.view.next_end())
+        view = self._leading.view
+        due = (self._expiry.due(), self._settling.due(), view.next_end(), view.gated.next_end())
         return min([RECHECK_SECONDS, *(max(each - self._leading.clock(), 0.0) for each in due if each is not None)])
 
     async def _write(self, name: str) -> None:

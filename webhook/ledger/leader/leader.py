@@ -15,6 +15,7 @@ from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes, Counting
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
+from webhook.ledger.leader.opening import Opening
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rebuilding import Rebuilding
 from webhook.ledger.leader.terms import Superseded, Term
@@ -60,12 +61,15 @@ class Leader:
                 asyncio.TaskGroup() as repairs,
             ):
                 counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
+                opening = Opening(leading)
+                repairs.create_task(opening.run())
                 rebuilding = Rebuilding(leading, pods, self._moving, first=first)
                 self._changes.everything()
                 while True:
                     self._repair(rebuilding, repairs)
                     await self._move()
                     await counting.round()
+                    await opening.round()
                     self._told()
                     await asyncio.sleep(BREATH_SECONDS)
                     await self._changes.wait(counting.until_due())

@@ -8,8 +8,10 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import chain
 
 from webhook.ledger.account import Gang, GangKey
+from webhook.ledger.leader.gated_pods import GatedPods
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
@@ -22,7 +24,10 @@ MOST_LATE = 1000
 
 
 class PodView:
-    """Pods that hold GPUs, by uid. `changed` is called with the namespace of each change; it must be quick."""
+    """Pods that hold GPUs, by uid. `changed` is called with the namespace of each change; it must be quick.
+
+    Those that wait behind our gate hold none: they stand in `gated` alone.
+    """
 
     def __init__(self, changed: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._changed = changed
@@ -37,6 +42,7 @@ class PodView:
         self._over: set[str] = set()
         self._listings: list[set[str]] = []
         self.workloads = WorkloadView(changed)
+        self.gated = GatedPods(clock)
 
     def get(self, uid: str) -> Holding | None:
         return self._pods.get(uid)
@@ -47,7 +53,7 @@ class PodView:
 
     def has_ended(self, uid: str) -> bool:
         """Whether the end of that pod was seen, or proved."""
-        return uid not in self._pods and (uid in self._ended or uid in self._over)
+        return uid not in self._pods and uid not in self.gated and (uid in self._ended or uid in self._over)
 
     def named(self, namespace: str, name: str) -> str | None:
         return self._uids.get((namespace, name))
@@ -80,14 +86,17 @@ class PodView:
         return tuple(found[key] for key in sorted(found))
 
     def observe(self, holder: str, holding: Holding) -> None:
-        """A pod exists; it is charged whether or not there was room."""
+        """A pod exists; it is charged whether or not there was room, unless it waits behind our gate."""
         self._told(holder)
         if holder in self._over or self._is_overdue(holder, holding):
             self._end(holder)
+            return
+        if holding.gated is not None:
+            self.gated.put(holder, holding)
         else:
             self._take_out(holder)
             self._put(holder, holding)
-            self._changed(holding.namespace)
+        self._changed(holding.namespace)
 
     def release(self, holder: str) -> None:
         """A pod is gone, has succeeded or failed, or holds no GPU."""
@@ -98,7 +107,7 @@ class PodView:
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
         """These pods exist and no others: a list."""
         self._over.clear()
-        for uid in [uid for uid in self._pods if uid not in holdings]:
+        for uid in [uid for uid in chain(self._pods, self.gated) if uid not in holdings]:
             self.release(uid)
         self._ends = {uid: end for uid, end in self._ends.items() if uid in holdings}
         for uid, holding in holdings.items():
@@ -115,7 +124,8 @@ class PodView:
 
     def merge(self, namespace: str, found: Mapping[str, Holding], told: set[str]) -> None:
         """The pods of one namespace, as a list showed them; of those that the watch told of meanwhile it says more."""
-        for uid in [uid for uid, each in self._pods.items() if each.namespace == namespace]:
+        here = (uid for uid, each in self._pods.items() if each.namespace == namespace)
+        for uid in [*here, *self.gated.uids_in(namespace)]:
             if uid not in found and uid not in told:
                 self.prove_over(uid)
         for uid, holding in found.items():
@@ -152,10 +162,12 @@ class PodView:
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
         holding = self._take_out(uid)
-        if holding is not None:
+        if holding is not None and holding.gated is None:
+            self.gated.left(holding)
             self._late[uid] = holding
             if len(self._late) > MOST_LATE:
                 self._late.popitem(last=False)
+        if holding is not None:
             self._changed(holding.namespace)
 
     def _put(self, uid: str, holding: Holding) -> None:
@@ -168,7 +180,7 @@ class PodView:
     def _take_out(self, uid: str) -> Holding | None:
         holding = self._pods.pop(uid, None)
         if holding is None:
-            return None
+            return self.gated.take_out(uid)
         if self._uids.get((holding.namespace, holding.name)) == uid:
             del self._uids[holding.namespace, holding.name]
         self._sums.take_out(holding)

@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.line import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.terms import Term
 from webhook.ledger.leader.workload_view import WorkloadView
@@ -56,6 +57,15 @@ class World(Protocol):
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """These gangs of a tenant can't run within its quota, and no others. It may be told so again and again."""
+
+    def lets_go(self, namespace: str) -> bool:
+        """Whether nobody's quota holds pods there: what is gated by us is opened, whatever is used."""
+
+    async def open_gate(self, uid: str, holding: Holding) -> None:
+        """Open our gate of a pod as it was seen. Raises ApiError, also where it has changed since."""
+
+    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
+        """Who of a tenant waits for room, in the order of their turns. It may be told so again and again."""
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of `wanted` or `status`. It must be quick."""

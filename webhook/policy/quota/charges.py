@@ -101,6 +101,16 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
 
 
+def is_held(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
+    """Whether a pod that is made now has to wait for its turn behind our gate.
+
+    One that names its node can't: the API server takes no gate with it.
+    """
+    if tenant is None or charge is None or pod.spec.node_name:
+        return False
+    return tenant.charges(charge.gpus) and tenant.holds_on(charge.tier, charge.flavor)
+
+
 def alternatives(
     charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
 ) -> Iterator[tuple[Tier, Decimal | None]]:

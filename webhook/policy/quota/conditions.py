@@ -79,11 +79,13 @@ _MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {
         "Deny": "new pods that count there are refused",
         "Demote": "new pods that count there are demoted, or refused where no tier has room",
         "Warn": "new pods that count there run with a warning (onExceed: Warn)",
+        "Hold": "new pods that count there wait for their turn (onExceed: Hold)",
     },
     Mode.Warn: {
         "Deny": "in mode Warn new pods that count there run with a warning",
         "Demote": "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room",
         "Warn": "new pods that count there run with a warning (onExceed: Warn)",
+        "Hold": "in mode Warn new pods that count there run with a warning",
     },
     Mode.Audit: dict.fromkeys(get_args(OnExceed), "in mode Audit new pods that count there run as they are"),
 }

@@ -142,13 +142,15 @@ def whole_fit(
     wished: Sequence[Charge] = (),
     booked: bool = False,
     smallest: Decimal = _NONE,
+    strict: bool = True,
 ) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
-    A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
-    `usage`, which is that without the claims that they share, only the limits count: at an update the workload's own
-    pods are among those that use the row. `wished` are all charges, where these are the fewest that it runs with.
-    What is `booked` is told there that it has no room now. `smallest` are the GPUs of the smallest pod.
+    A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
+    templates run together. Without `usage`, which is that without the claims that they share, only the limits count: at
+    an update the workload's own pods are among those that use the row. `wished` are all charges, where these are the
+    fewest that it runs with. What is `booked` is told there that it has no room now. `smallest` are the GPUs of the
+    smallest pod.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
@@ -157,13 +159,14 @@ def whole_fit(
         if charge.gpus > row.hard:
             now = None if usage is None else dict(alternatives(charge, tenant, usage, tiers))
             refusal = too_large(row, charge, tenant, tiers, what, most.get(row, _NONE), now)
-            if tenant.on_exceed == "Deny":
+            if strict and tenant.on_exceed in ("Deny", "Hold"):
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
         elif usage is not None and not booked and used + charge.gpus > row.hard:
             none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             start = "none" if none else "not all"
-            warnings.append(_no_room("no-room-now", row, used, charge.gpus, tenant, what, start))
+            warning = "its-pods-wait" if tenant.holds_on(charge.tier, charge.flavor) else "no-room-now"
+            warnings.append(_no_room(warning, row, used, charge.gpus, tenant, what, start))
     return Fit(None, tuple(warnings))
 
 
@@ -175,13 +178,14 @@ def growth_warnings(
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
-            yield _no_room("no-room-for-more", row, used, more, tenant, what, "not all")
+            warning = "more-pods-wait" if tenant.holds_on(charge.tier, charge.flavor) else "no-room-for-more"
+            yield _no_room(warning, row, used, more, tenant, what, "not all")
 
 
 def _no_room(
     warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: str, start: str
 ) -> AdmissionWarning:
-    """The warning of pods that will be refused until others of the tenant end."""
+    """The warning of pods that will be refused, or wait, until others of the tenant end."""
     return AdmissionWarning(
         warning, tenant=tenant.name, row=row.subject, used=used, hard=row.hard, what=what, gpus=gpus, start=start
     )

@@ -4,7 +4,7 @@ Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, w
 """
 
 from collections.abc import Collection, Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -13,7 +13,7 @@ from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import View, view
-from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
+from webhook.policy.values.tenants import HoldOrder, OnExceed, QuotaRow, Requirement, Tenant
 
 API_VERSION = "gpu-tiers.dev/v1alpha1"
 PLURAL = "tenantquotas"
@@ -48,6 +48,7 @@ class _Quota(View, frozen=True):
     gpus: str | int | float
     tier: str | None = None
     resource_flavor: str | None = None
+    on_exceed: Literal["Hold"] | None = None
 
 
 class _Spec(View, frozen=True):
@@ -57,6 +58,8 @@ class _Spec(View, frozen=True):
     default_tier: str | None = None
     quotas: tuple[_Quota, ...] = ()
     on_exceed: OnExceed = "Deny"
+    hold_order: HoldOrder = "Strict"
+    reserve_seconds: Annotated[int, msgspec.Meta(ge=0)] | None = None
     quota_authority: str = OURS
     backstop: str = "None"
 
@@ -120,6 +123,8 @@ def read_tenant(tree: object) -> Tenant:
         charged_elsewhere=spec.quota_authority != OURS,
         backstop=spec.backstop == RESOURCE_QUOTA,
         created=found.metadata.creation_timestamp or "",
+        hold_order=spec.hold_order,
+        reserve_seconds=spec.reserve_seconds,
     )
 
 
@@ -142,4 +147,4 @@ def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:
         hard = quantity(quota.gpus, where)
         if hard < 0:
             raise Refused(Reason.INVALID, "below-zero", where, value=str(quota.gpus))
-        yield QuotaRow(hard, quota.tier, quota.resource_flavor)
+        yield QuotaRow(hard, quota.tier, quota.resource_flavor, holds=quota.on_exceed == "Hold")

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from webhook.policy.values.tiers import Tier, Tiers
 
-OnExceed = Literal["Deny", "Demote", "Warn"]
+OnExceed = Literal["Deny", "Demote", "Warn", "Hold"]
+HoldOrder = Literal["Strict", "BestEffort"]
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -45,11 +46,15 @@ def is_maybe(flavor: str | None) -> TypeGuard[str]:
 
 
 class QuotaRow(msgspec.Struct, frozen=True):
-    """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs."""
+    """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
+
+    `holds`: what is over it waits for its turn, whatever is done above the tenant's other rows.
+    """
 
     hard: Decimal
     tier: str | None = None
     flavor: str | None = None
+    holds: bool = False
 
     @property
     def subject(self) -> str:
@@ -75,7 +80,8 @@ Usage = Mapping[QuotaRow, Decimal]
 class Tenant(msgspec.Struct, frozen=True):
     """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
 
-    `backstop`: its rows are wanted as ResourceQuotas too.
+    `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first of its line
+    keeps for itself what is free; None: without end.
     """
 
     name: str
@@ -88,6 +94,8 @@ class Tenant(msgspec.Struct, frozen=True):
     charged_elsewhere: bool = False
     backstop: bool = False
     created: str = ""
+    hold_order: HoldOrder = "Strict"
+    reserve_seconds: int | None = None
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         return all(line.matches(namespace_labels) for line in self.selector)
@@ -95,6 +103,16 @@ class Tenant(msgspec.Struct, frozen=True):
     @property
     def demotes(self) -> bool:
         return self.on_exceed == "Demote" and not self.charged_elsewhere
+
+    @property
+    def holds(self) -> bool:
+        """Whether any of its pods wait for their turn."""
+        return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.holds for row in self.rows))
+
+    def holds_on(self, tier: str | None, flavor: str | None) -> bool:
+        """Whether pods of that tier and flavor do."""
+        held = self.on_exceed == "Hold" or any(row.holds and row.counts(tier, flavor) for row in self.rows)
+        return held and not self.charged_elsewhere
 
     def bounding_every_tier(self) -> Self:
         """With those of its rows alone that no lower tier is a way round."""

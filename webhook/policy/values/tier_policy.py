@@ -218,6 +218,11 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     classes: Mapping[str, DeviceClass] = msgspec.field(default_factory=dict)
     reports: ReportTarget | None = None
 
+    def mode_in(self, namespace_labels: Mapping[str, str]) -> Mode:
+        """The mode in a namespace: its own label may be stricter than the installation, not milder."""
+        own = Mode.__members__.get(namespace_labels.get(MODE_LABEL, "").capitalize())
+        return self.mode if own is None else max(self.mode, own)
+
     def evicted_by(self, tier: Tier) -> Phrase:
         """Which tiers may evict pods of this one."""
         above = (each for each in self.tiers if each.value > tier.value and each.preemption_policy != "Never")

@@ -209,7 +209,8 @@ OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
     (),
     demand_over_quota,
     "What runs is not ended for a quota. Until the tenant is below its row, mode Enforce refuses new pods; they are "
-    "demoted, or run with a warning, where its onExceed says Demote or Warn. Modes Warn and Audit refuse none.",
+    "demoted, wait or run with a warning, where its onExceed says Demote, Hold or Warn. Modes Warn and Audit refuse "
+    "none.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
 AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA, NAMESPACE_LABEL)

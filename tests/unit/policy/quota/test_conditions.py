@@ -1,6 +1,7 @@
 """What the status of a TenantQuota says to whoever reads it with kubectl."""
 
 from decimal import Decimal
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -127,6 +128,8 @@ def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
     assert ready(demotes, count=Count(used={H100: Decimal(3)}))[2].endswith(refused)
     warning = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Warn")), count=over)[2]
     assert warning.endswith("nothing is evicted, and new pods that count there run with a warning (onExceed: Warn)")
+    waiting = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Hold")), count=over)[2]
+    assert waiting.endswith("nothing is evicted, and new pods that count there wait for their turn (onExceed: Hold)")
 
 
 def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
@@ -142,7 +145,8 @@ def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
         "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room"
     )
     assert told(Mode.Warn, "Warn") == told(Mode.Enforce, "Warn")
-    for on_exceed in ("Deny", "Demote", "Warn"):
+    assert told(Mode.Warn, "Hold") == told(Mode.Warn, "Deny"), "the gates are opened there"
+    for on_exceed in get_args(OnExceed):
         assert told(Mode.Audit, on_exceed) == "in mode Audit new pods that count there run as they are"
 
 

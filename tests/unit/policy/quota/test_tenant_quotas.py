@@ -63,6 +63,15 @@ def test_another_authority_charges_elsewhere(authority, elsewhere):
     assert read_tenant(quota(quotaAuthority=authority)).charged_elsewhere is elsewhere
 
 
+def test_one_that_holds_says_in_which_order():
+    tenant = read_tenant(quota(onExceed="Hold"))
+    assert (tenant.holds, tenant.hold_order, tenant.reserve_seconds) == (True, "Strict", None)
+    tenant = read_tenant(quota(onExceed="Hold", holdOrder="BestEffort"))
+    assert (tenant.holds, tenant.hold_order) == (True, "BestEffort")
+    assert read_tenant(quota(onExceed="Hold", reserveSeconds=900)).reserve_seconds == 900
+    assert not read_tenant(quota(onExceed="Hold", quotaAuthority="Kueue")).holds, "it waits in Kueue's queue"
+
+
 def test_what_is_left_out_limits_nothing():
     tenant = read_tenant({"metadata": {"name": "free"}, "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}}})
     assert (tenant.max_tier, tenant.allowed_tiers, tenant.rows, tenant.on_exceed) == (None, None, (), "Deny")
@@ -74,7 +83,8 @@ def test_what_is_left_out_limits_nothing():
         ({"quotas": [{"gpus": "many"}]}, 'spec.quotas[0].gpus: "many" is no quantity'),
         ({"quotas": [{"gpus": "4"}, {"gpus": "-1"}]}, 'spec.quotas[1].gpus: "-1" is below 0'),
         ({"quotas": [{"tier": "gpu-batch"}]}, "missing required field `gpus`"),
-        ({"onExceed": "Hold"}, "spec.onExceed"),
+        ({"onExceed": "Queue"}, "spec.onExceed"),
+        ({"onExceed": "Hold", "reserveSeconds": -1}, "spec.reserveSeconds"),
         ({"namespaceSelector": None}, "missing required field `namespaceSelector`"),
         ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}, "operator"),
         ({"allowedTiers": "all"}, "spec.allowedTiers"),
@@ -87,7 +97,7 @@ def test_a_broken_one_says_where(spec, sentence):
 
 
 def test_a_broken_object_is_still_an_object():
-    found = read_tenant_quota(msgspec.json.encode(quota(onExceed="Hold")))
+    found = read_tenant_quota(msgspec.json.encode(quota(onExceed="Queue")))
     assert (found.name, found.generation, found.tenant) == ("alpha", 3, None)
     assert found.problem is not None
     assert found.problem.field == "spec.onExceed"

@@ -1,0 +1,45 @@
+"""What became of gangs that waited for their turn, as values that can be kept in a file and drawn."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+State = Literal["waits", "starts", "runs"]
+"""Behind the gate; let in, and not all pods run; all of them run."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """How long a workload was in a state, in seconds since the first create."""
+
+    workload: str
+    state: State
+    begins: float
+    ends: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One run: gangs of so many pods of a GPU each, in a tenant of so many GPUs; and a pod that evicts one of them."""
+
+    kubernetes: str
+    gpus: int
+    pods: int
+    gangs: list[str]
+    evictor: str
+    spans: list[Span]
+
+    def of(self, workload: str) -> list[Span]:
+        """Its spans in their order."""
+        return [each for each in self.spans if each.workload == workload]
+
+    def write(self, file: Path) -> None:
+        """Keep it."""
+        file.write_bytes(msgspec.json.encode(self) + b"\n")
+
+
+def read_line(file: Path) -> Line:
+    """What was kept; msgspec.ValidationError for anything else."""
+    return msgspec.json.decode(file.read_bytes(), type=Line)

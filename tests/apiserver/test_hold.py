@@ -1,0 +1,213 @@
+"""onExceed: Hold on a real control plane: what is over quota waits behind a gate, and goes when it is its turn."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from .conftest import new_namespace
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+GATE = {"name": "gpu-tiers.dev/quota"}
+
+
+class Line:
+    """A tenant of 8 GPUs whose pods wait for their turn, and a node with room for all of them."""
+
+    def __init__(self, installed: Installed, namespace: str, node: str) -> None:
+        self.installed = installed
+        self.namespace = namespace
+        self.node = node
+
+    def create(self, tree: Tree) -> None:
+        answer = self.installed.create(tree, self.namespace)
+        assert answer.code == 0, answer.stderr
+
+    def pod(self, name: str, gpus: int = 1, tier: str = "gpu-training") -> Tree:
+        return gpu_pod(name, gpus, tier=tier, node=self.node)
+
+    def job(self, name: str, pods: int, tier: str = "gpu-training") -> Tree:
+        """A training Job of so many pods of a GPU each."""
+        template = gpu_pod("", 1, tier=tier, node=self.node, restartPolicy="Never")
+        del template["metadata"]["name"]
+        spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed"}
+        spec["template"] = {key: template[key] for key in ("metadata", "spec")}
+        labels = {"gpu-tiers.dev/tier": tier}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+    def pods(self) -> list[Tree]:
+        return list(self.installed.get("pods", self.namespace)["items"])
+
+    def running(self) -> set[str]:
+        return {each["metadata"]["name"] for each in self.pods() if each["status"]["phase"] == "Running"}
+
+    def waiting(self) -> set[str]:
+        return {each["metadata"]["name"] for each in self.pods() if GATE in each["spec"].get("schedulingGates", ())}
+
+    def delete(self, what: str, *names: str) -> None:
+        self.installed.cluster.kubectl("delete", what, *names, f"--namespace={self.namespace}", "--wait=false")
+
+    def eventually_runs(self, *names: str) -> None:
+        self.installed.eventually(lambda: set(names) <= self.running(), f"{names} to run")
+
+
+@pytest.fixture(scope="module")
+def wide(installed: Installed) -> Iterator[str]:
+    """A node with more GPUs than any of these tenants may use."""
+    installed.cluster.add_node("wide", gpus=64)
+    yield "wide"
+    installed.cluster.kubectl("delete", "node", "wide")
+
+
+@pytest.fixture
+def line(installed: Installed, wide: str) -> Iterator[Line]:
+    with new_namespace(installed.cluster) as namespace:
+        quotas = [{"gpus": 8}]
+        with installed.tenant_for(f"hold-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
+            yield Line(installed, namespace, wide)
+
+
+def test_of_64_pods_at_once_8_run_and_none_is_refused(line: Line) -> None:
+    with ThreadPoolExecutor(16) as crowd:
+        answers = list(
+            crowd.map(lambda number: line.installed.create_raw(line.pod(f"p{number}"), line.namespace), range(64))
+        )
+    assert [each.code for each in answers] == [0] * 64
+    line.installed.eventually(lambda: len(line.running()) == 8, "8 pods to run")
+    assert len(line.waiting()) == 56
+    first = line.running()
+    line.delete("pod", *first)
+    line.installed.eventually(lambda: len(line.running() - first) == 8, "the next 8")
+    assert len(line.waiting()) == 48
+    # the rest is let go with the tenant
+    line.installed.cluster.kubectl("delete", "tenantquota", f"hold-{line.namespace}")
+    line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
+
+
+def test_a_gang_goes_whole_and_nobody_passes_it(line: Line) -> None:
+    line.create(line.pod("there", gpus=4))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=6))
+    line.installed.eventually(lambda: len(line.waiting()) == 6, "the gang's pods, held")
+    line.create(line.pod("small"))
+    line.installed.eventually(lambda: len(line.waiting()) == 7, "the small one behind it")
+    assert line.running() == {"there"}
+    line.delete("pod", "there")
+    line.installed.eventually(lambda: len(line.running()) == 7, "the gang, and then the small one")
+    assert not line.waiting()
+
+
+def test_a_higher_tier_goes_first_and_the_oldest_within_one(line: Line) -> None:
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    for name, tier in (("old", "gpu-batch"), ("new", "gpu-batch"), ("high", "gpu-training")):
+        line.create(line.pod(name, gpus=5, tier=tier))
+        line.installed.eventually(lambda name=name: name in line.waiting(), f"{name}, held")  # type: ignore[misc]
+    line.delete("pod", "there")
+    line.eventually_runs("high")
+    assert line.waiting() == {"old", "new"}
+    line.delete("pod", "high")
+    line.eventually_runs("old")
+    assert line.waiting() == {"new"}
+
+
+def test_a_pod_that_is_made_anew_gets_the_place_of_its_predecessor(line: Line) -> None:
+    template = gpu_pod("", 8, tier="gpu-batch", node=line.node)
+    template["metadata"] = {"labels": {"app": "score", "gpu-tiers.dev/tier": "gpu-batch"}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "score"}}}
+    spec["template"] = {key: template[key] for key in ("metadata", "spec")}
+    line.create({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "score"}, "spec": spec})
+    line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
+    line.create(line.pod("waits", tier="gpu-training"))
+    line.installed.eventually(lambda: "waits" in line.waiting(), "another that waits")
+    (before,) = line.running()
+    line.delete("pod", before)
+    line.installed.eventually(lambda: len(line.running() - {before}) == 1, "the next pod")
+    assert line.waiting() == {"waits"}
+
+
+def test_a_deployment_that_rolls_without_surge_loses_nothing_to_the_line(line: Line) -> None:
+    template = gpu_pod("", 8, tier="gpu-batch", node=line.node)
+    template["metadata"] = {"labels": {"app": "score", "gpu-tiers.dev/tier": "gpu-batch"}}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "score"}}, "strategy": rolling}
+    spec["template"] = {key: template[key] for key in ("metadata", "spec")}
+    line.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "score"}, "spec": spec})
+    line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
+    line.create(line.pod("waits", tier="gpu-training"))
+    line.installed.eventually(lambda: "waits" in line.waiting(), "another that waits")
+    before = line.running()
+    where = (f"--namespace={line.namespace}", "deployment/score")
+    line.installed.cluster.kubectl("set", "image", *where, "main=registry.example/work:2")
+    line.installed.eventually(lambda: len(line.running() - before) == 1, "the pod of the next revision")
+    assert line.waiting() == {"waits"}
+
+
+def test_what_can_never_fit_is_refused(line: Line) -> None:
+    answer = line.installed.create(line.pod("huge", gpus=9), line.namespace)
+    assert "GPUs" in answer.stderr, answer.stderr
+    assert answer.code
+    answer = line.installed.create(line.job("wide", pods=9), line.namespace)
+    assert answer.code, answer.stdout
+
+
+def test_nobody_would_open_our_gate_on_a_pod_without_gpus(line: Line) -> None:
+    web = line.pod("web")
+    web["metadata"]["labels"], web["spec"]["schedulingGates"] = {}, [GATE]
+    del web["spec"]["containers"][0]["resources"]
+    answer = line.installed.create(web, line.namespace)
+    assert "spec.schedulingGates: gpu-tiers.dev/quota is what gpu-tiers writes on pods that wait" in answer.stderr
+
+
+def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: str, wide: str) -> None:
+    line = Line(installed, namespace, wide)
+    spec = {"quotas": [{"gpus": 8}], "onExceed": "Hold", "holdOrder": "BestEffort"}
+    with installed.tenant_for(f"hold-{namespace}", namespace, **spec):
+        line.create(line.pod("there", gpus=4))
+        line.eventually_runs("there")
+        line.create(line.pod("large", gpus=6))
+        installed.eventually(lambda: "large" in line.waiting(), "the large one, held")
+        line.create(line.pod("small", gpus=2))
+        line.eventually_runs("small")
+        assert line.waiting() == {"large"}
+
+
+def test_one_row_may_hold_while_the_others_refuse(installed: Installed, namespace: str, wide: str) -> None:
+    line = Line(installed, namespace, wide)
+    rows = [{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}, {"tier": "gpu-training", "gpus": 2}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows):
+        line.create(line.pod("first", gpus=2, tier="gpu-batch"))
+        line.eventually_runs("first")
+        line.create(line.pod("waits", tier="gpu-batch"))
+        line.create(line.pod("trains", gpus=2))
+        line.eventually_runs("trains")
+        answer = installed.create(line.pod("refused"), namespace)
+        assert "gpu-training is at 2 of 2 GPUs" in answer.stderr
+        assert line.waiting() == {"waits"}
+        line.delete("pod", "first")
+        line.eventually_runs("waits")
+
+
+def test_a_tenant_that_refuses_again_drains_its_line(line: Line) -> None:
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    line.create(line.pod("waits", gpus=4))
+    line.installed.eventually(lambda: "waits" in line.waiting(), "one that waits")
+    line.installed.tenant(f"hold-{line.namespace}", line.namespace, quotas=[{"gpus": 8}], onExceed="Deny")
+    answer = line.installed.create(line.pod("refused"), line.namespace)
+    assert "is at 8 of 8 GPUs" in answer.stderr, answer.stderr
+    line.delete("pod", "there")
+    line.eventually_runs("waits")
+
+
+def test_the_next_leader_goes_on_where_one_has_died(line: Line) -> None:
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=8))
+    line.installed.eventually(lambda: len(line.waiting()) == 8, "the gang's pods, held")
+    line.installed.kill()
+    line.delete("pod", "there")
+    line.installed.restart()
+    line.installed.eventually(lambda: len(line.running()) == 8, "the gang to run")

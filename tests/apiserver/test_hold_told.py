@@ -1,0 +1,162 @@
+"""What people read of pods that wait for their turn: on the pod, its workload and the tenant."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .conftest import new_namespace
+from .installed import Installed, Tree
+from .test_commands import run
+from .test_hold import Line
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture(scope="module")
+def roomy(installed: Installed) -> str:
+    """A node with more GPUs than the tenant may use."""
+    installed.cluster.add_node("roomy", gpus=64)
+    return "roomy"
+
+
+@pytest.fixture
+def line(installed: Installed, roomy: str) -> Iterator[Line]:
+    with new_namespace(installed.cluster) as namespace:
+        quotas = [{"gpus": 16}, {"tier": "gpu-training", "gpus": 6}]
+        with installed.tenant_for(f"told-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
+            yield Line(installed, namespace, roomy)
+
+
+def condition(line: Line, pod: str) -> Tree:
+    conditions = line.installed.get(f"pod/{pod}", line.namespace)["status"]["conditions"]
+    return next(each for each in conditions if each["type"] == "PodScheduled")
+
+
+def told_of(line: Line, pods: list[str]) -> list[str]:
+    """What those of them say that say why they wait."""
+    messages = (condition(line, each).get("message", "") for each in pods)
+    return [each for each in messages if each.startswith("waits for")]
+
+
+def held(line: Line) -> Tree:
+    return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("held", {})
+
+
+def events(line: Line) -> set[tuple[str, str, str]]:
+    found = line.installed.get("events", line.namespace)["items"]
+    return {
+        (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
+        for each in found
+        if each["reason"] == "Held"
+    }
+
+
+def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) -> None:
+    tenant = f"told-{line.namespace}"
+    line.create(line.pod("there", gpus=6))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=4))
+    line.installed.eventually(lambda: held(line).get("pods") == 4, "the gang, in the tenant's status")
+    line.create(line.pod("behind", gpus=2))
+    line.installed.eventually(lambda: held(line).get("workloads") == 2, "the one behind it")
+
+    # 1. The status, and what kubectl shows of it.
+    assert held(line)["tiers"] == [{"tier": "gpu-training", "pods": 5, "gpus": "6"}]
+    first, second = held(line)["line"]
+    assert (first["workload"], first["pods"], first["gpus"], first["short"]) == ("Job/gang", 4, "4", "gpu-training")
+    assert (second["workload"], second["gpus"], "short" in second) == ("Pod/behind", "2", False)
+    table = line.installed.cluster.kubectl("get", "tenantquota", tenant).stdout
+    heading, row = table.splitlines()
+    assert row[heading.index("HELD") :].split()[0] == "5"
+
+    # 2. The condition of the first pod of each, whose reason stays.
+    of_gang = f"waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 1 when it came."
+    behind = (
+        f"waits for 2 GPUs behind Job/gang, which comes first in the line of tenant {tenant}; "
+        f"place 2 of 2 when it came. See TenantQuota/{tenant}."
+    )
+    line.installed.eventually(lambda: condition(line, "behind").get("message") == behind, "why it waits")
+    assert condition(line, "behind")["reason"] == "SchedulingGated"
+    assert condition(line, "behind")["status"] == "False"
+    members = [name for name in line.waiting() if name.startswith("gang-")]
+    line.installed.eventually(lambda: bool(told_of(line, members)), "a pod of the gang, told")
+    told = told_of(line, members)
+    assert told == [f"{of_gang} See TenantQuota/{tenant}."]
+    assert behind in line.installed.cluster.kubectl("describe", "pod", "behind", f"--namespace={line.namespace}").stdout
+
+    # 3. One event of each workload, on what a person applied.
+    line.installed.eventually(lambda: len(events(line)) == 2, "both events")
+    assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind)}
+
+    # 4. Metrics.
+    assert line.installed.metric("gpu_tiers_held_pods", tenant=tenant, tier="gpu-training") == 5
+    assert line.installed.metric("gpu_tiers_held_gpus", tenant=tenant) == 6
+    assert line.installed.metric("gpu_tiers_line_head_seconds", tenant=tenant) > 0
+    assert line.installed.metric("gpu_tiers_line_head_with_room_seconds", tenant=tenant) == 0
+
+    # 5. Nothing is left of it once all run.
+    before = line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training")
+    line.delete("pod", "there")
+    line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
+    line.installed.eventually(lambda: held(line)["pods"] == 0 and not held(line)["line"], "an empty line")
+    assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
+
+
+def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
+    tenant, installed = f"told-{line.namespace}", line.installed
+    line.create(line.pod("there", gpus=6))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=4))
+    installed.eventually(lambda: held(line).get("pods") == 4, "the gang, in the tenant's status")
+    line.create(line.pod("behind", gpus=2))
+    installed.eventually(lambda: held(line).get("workloads") == 2, "the one behind it")
+
+    def asked(*arguments: str) -> str:
+        answer = run(installed, *arguments)
+        assert (answer.exit_code, answer.stderr) == (0, "")
+        return answer.stdout
+
+    here = f"--namespace={line.namespace}"
+    why = asked("why-pending", "behind", here)
+    assert "gpu-tiers.dev/quota: the quota of its tenant has no room for it yet." in why
+    assert (
+        f"It waits for 2 GPUs behind Job/gang, which comes first in the line of tenant {tenant}; place 2 of 2." in why
+    )
+    assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why
+    why = asked("why-pending", "job/gang", here)
+    assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 2." in why
+
+    told = f"waits for its turn: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait before it"
+    assert told in asked("explain", "job/gang", here)
+    assert told in asked("explain", "behind", here)
+
+    usage = asked("usage", tenant)
+    assert f"The line of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
+    first, second = usage.splitlines()[-2:]
+    assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
+    assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
+    assert first.endswith("room in gpu-training")
+    assert second.endswith("its turn")
+
+
+def test_a_line_that_does_not_change_is_written_once(line: Line) -> None:
+    line.create(line.pod("there", gpus=6))
+    line.eventually_runs("there")
+    line.create(line.pod("waits", gpus=2))
+    line.installed.eventually(lambda: bool(told_of(line, ["waits"])), "why it waits")
+    line.installed.eventually(lambda: held(line).get("pods") == 1, "it, in the tenant's status")
+
+    def versions() -> tuple[str, str]:
+        found = (("tenantquota/told-" + line.namespace, ""), ("pod/waits", line.namespace))
+        one, other = (json.dumps(line.installed.get(*each)["metadata"]["resourceVersion"]) for each in found)
+        return one, other
+
+    line.installed.eventually(lambda: _stays(versions), "nothing that is written any more")
+
+
+def _stays(versions: Callable[[], tuple[str, str]]) -> bool:
+    before = versions()
+    time.sleep(7)  # longer than the leader's rounds are apart
+    return bool(before == versions())

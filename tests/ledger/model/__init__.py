@@ -1,0 +1,1 @@
+"""Models of the ledger, which search all interleavings within small bounds."""

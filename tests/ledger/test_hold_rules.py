@@ -1,0 +1,285 @@
+"""The rules of Hold: with each its story holds, without it the story fails (docs/decisions/hold.md)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.ledger.cluster import Cluster
+from tests.ledger.process import H, Process
+from tests.ledger.simulated_api import PODS
+from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from webhook.ledger.leader import gated_pods, line, opening
+from webhook.ledger.leader.expiry import Proof
+from webhook.ledger.leader.gated_pods import GatedPods
+
+STORIES = Stories()
+
+
+async def holding(cluster: Cluster, quota: int, **more: Any) -> Process:
+    """A tenant that holds, with one namespace, and its leader."""
+    cluster.tenant("alpha", quota)
+    cluster.exceeding("alpha", "Hold", **more)
+    cluster.namespace("n", "alpha")
+    leader = await cluster.process("leader")
+    leader.lead(first=True)
+    await cluster.time(1)
+    return leader
+
+
+async def next_leader(cluster: Cluster, *held: str) -> Process:
+    """Another process gets the Lease; requests of it that begin so wait."""
+    heir = await cluster.process("heir")
+    heir.client.hold(*held)
+    heir.lead()
+    await cluster.time(1)
+    return heir
+
+
+@STORIES.of("promise", replaced(Process, "lets_go", lambda *_: True))
+async def a_gate_is_opened_only_of_what_is_booked(cluster: Cluster) -> None:
+    await holding(cluster, 2)
+    for name in "ABC":
+        await cluster.gated(name)
+    await cluster.time(1)
+    assert cluster.open() == ["A", "B"]
+    assert cluster.charge() == 2
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B", "C"]
+
+
+async def _is_nothing(*_: object) -> bool:
+    return True
+
+
+@STORIES.of("gated-stays", replaced(Proof, "_is_no_pod", _is_nothing))
+async def what_is_booked_for_a_gated_pod_stays_however_old_it_is(cluster: Cluster) -> None:
+    """A leader has stopped between booking and opening, and its request is still on its way."""
+    slow = await holding(cluster, 1)
+    slow.client.hold("PATCH")
+    await cluster.gated("A")
+    await cluster.time(1)
+    slow.pause()
+    await cluster.gated("B", priority=1000)
+    await next_leader(cluster, "PATCH /api/v1/namespaces/n/pods/A")
+    await cluster.time(3 * H)
+    slow.client.release()
+    await cluster.time(1)
+    assert cluster.open() == ["A"]
+    assert cluster.charge() == 1
+
+
+async def _at_whatever_version(self: Process, _: str, pod: Any) -> None:
+    where = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+    await self.client.patch(where, {"metadata": {}, "spec": {"schedulingGates": None}})
+
+
+@STORIES.of("version", replaced(Process, "open_gate", _at_whatever_version))
+async def a_pod_that_has_changed_is_looked_at_anew(cluster: Cluster) -> None:
+    """It asks for more by now; in a cluster it would have got a node selector, and so count on another row."""
+    leader = await holding(cluster, 1)
+    leader.client.hold("PATCH")
+    await cluster.gated("A")
+    await cluster.time(1)
+    stored = cluster.api.history(PODS).objects["n", "A"]
+    cluster.truth.creates["A"] = replace(cluster.truth.creates["A"], gpus=2)
+    cluster.api.change(PODS, ("n", "A"), metadata={**stored["metadata"], "labels": {"gpus": "2"}})
+    await cluster.balance()
+    leader.client.release()
+    await cluster.time(1)
+    assert cluster.open() == []
+    assert leader.line["alpha"] == ["A"]
+
+
+@STORIES.of("strict", replaced(opening.Opening, "_reserves", lambda *_: False))
+async def nobody_passes_the_first_of_a_strict_line(cluster: Cluster) -> None:
+    await holding(cluster, 2)
+    await cluster.gated("A")
+    await cluster.time(1)
+    await cluster.gated("B", gpus=2)
+    await cluster.gated("C")
+    await cluster.time(1)
+    assert cluster.open() == ["A"]
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B"]
+
+
+@STORIES.of("reserve", replaced(opening.Opening, "_note_head", lambda *_: None))
+async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> None:
+    await holding(cluster, 2, reserveSeconds=60)
+    await cluster.gated("A")
+    await cluster.time(1)
+    await cluster.gated("B", gpus=2)
+    await cluster.gated("C")
+    await cluster.time(50)
+    assert cluster.open() == ["A"]
+    await cluster.time(20)
+    assert cluster.open() == ["A", "C"]
+
+
+@STORIES.of("never", replaced(line, "whole_shortfall", lambda *_: None))
+async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> None:
+    await holding(cluster, 2)
+    await cluster.gated("A")
+    await cluster.time(1)
+    await cluster.gated("B", gpus=2)
+    cluster.lower("alpha", 1)
+    await cluster.gated("C")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["C"]
+
+
+@STORIES.of("tier", replaced(line, "_turn", lambda each: each.first.turn[2]))
+async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
+    leader = await holding(cluster, 1)
+    await cluster.gated("A")
+    await cluster.time(1)
+    for name, priority in (("B", 100), ("C", 100), ("D", 1000)):
+        await cluster.time(2)
+        await cluster.gated(name, priority=priority)
+    await cluster.time(1)
+    assert leader.line["alpha"] == ["D", "B", "C"]
+
+
+@STORIES.of("heir", replaced(GatedPods, "vacant", lambda _: {}))
+async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
+    await holding(cluster, 1)
+    await cluster.gated("A", controller="rs")
+    await cluster.time(1)
+    await cluster.gated("B", priority=1000)
+    await cluster.time(1)
+    await cluster.gated("C", controller="rs")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["C"]
+    await cluster.gated("D", controller="rs")
+    await cluster.gone("C")
+    await cluster.time(1)
+    assert cluster.open() == ["D"]
+
+
+@STORIES.of("keep", replaced(GatedPods, "kept", lambda _: iter(())))
+async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next(cluster: Cluster) -> None:
+    """A StatefulSet, and a Deployment that recreates, make it only when the old one is gone."""
+    await holding(cluster, 1)
+    await cluster.gated("A", controller="rs")
+    await cluster.time(1)
+    await cluster.gated("B", priority=1000)
+    await cluster.preempt("A")
+    await cluster.gone("A")
+    await cluster.time(2)
+    assert cluster.open() == []
+    await cluster.gated("C", controller="rs")
+    await cluster.time(1)
+    assert cluster.open() == ["C"]
+    # No controller makes another one, so it is not kept for long.
+    await cluster.preempt("C")
+    await cluster.gone("C")
+    await cluster.time(gated_pods.PREEMPTED_SECONDS + 1)
+    assert cluster.open() == ["B"]
+
+
+@STORIES.of("evicted", replaced(gated_pods, "PREEMPTED_SECONDS", 5.0))
+async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Cluster) -> None:
+    """The Job controller makes the next pod 10 s after the end of the last one."""
+    await holding(cluster, 1)
+    await cluster.gated("A", controller="job")
+    await cluster.time(1)
+    await cluster.gated("B", priority=1000)
+    await cluster.preempt("A")
+    await cluster.gone("A")
+    await cluster.time(10)
+    await cluster.gated("A2", controller="job")
+    await cluster.time(1)
+    assert cluster.open() == ["A2"]
+
+
+@STORIES.of("no larger", replaced(line, "may_inherit", lambda *_: True))
+async def nobody_takes_a_place_that_is_smaller(cluster: Cluster) -> None:
+    """Whoever may create pods may say of whose controller they are."""
+    await holding(cluster, 3)
+    await cluster.gated("A", controller="rs")
+    await cluster.gated("B", gpus=2)
+    await cluster.time(1)
+    await cluster.gated("C", gpus=3, priority=1000)
+    await cluster.gated("D", gpus=2, controller="rs")
+    await cluster.gone("A")
+    await cluster.gone("B")
+    await cluster.time(6)
+    assert cluster.open() == ["C"]
+
+
+def _all_within(pods: list[Any], *_: object) -> tuple[list[Any], list[Any]]:
+    return pods, []
+
+
+@STORIES.of("beyond", replaced(line, "_divided", _all_within))
+async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
+    await holding(cluster, 3)
+    await cluster.declared("G", gpus=2)
+    await cluster.gated("A", gang="G")
+    await cluster.gated("B", gang="G")
+    await cluster.time(1)
+    await cluster.gated("C", gpus=3, priority=1000)
+    await cluster.gated("D", gang="G")
+    await cluster.time(1)
+    assert cluster.open() == ["A", "B"]
+
+
+@STORIES.of("beyond", replaced(line, "_divided", _all_within))
+async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
+    await holding(cluster, 3)
+    await cluster.gated("A", gpus=3)
+    await cluster.time(1)
+    await cluster.declared("G", gpus=2)
+    await cluster.gated("B", gang="G")
+    await cluster.gated("C", gang="G")
+    await cluster.gated("D")
+    await cluster.gated("E", gang="G")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B", "C", "D"]
+
+
+def _each_by_itself(_: object, pods: list[Any], *__: object) -> list[line.LineEntry]:
+    return [line.LineEntry((pod,)) for pod in pods]
+
+
+@STORIES.of("whole", replaced(line, "_of_gang", _each_by_itself))
+async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -> None:
+    await holding(cluster, 3)
+    await cluster.gated("A", gpus=2)
+    await cluster.time(1)
+    await cluster.declared("G", gpus=2)
+    await cluster.gated("B", gang="G")
+    await cluster.gated("C", gang="G")
+    await cluster.time(1)
+    assert cluster.open() == ["A"]
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B", "C"]
+    assert cluster.charge() == 2
+
+
+@STORIES.of("finish", replaced(opening, "_promised", lambda *_: iter(())))
+async def the_next_leader_opens_what_one_has_booked(cluster: Cluster) -> None:
+    dying = await holding(cluster, 1)
+    dying.client.hold("PATCH")
+    await cluster.gated("A")
+    await cluster.time(1)
+    await dying.kill()
+    await next_leader(cluster)
+    assert cluster.open() == ["A"]
+
+
+@STORIES.tests()
+def test_with_the_rule(story: Story) -> None:
+    told(story)
+
+
+@STORIES.tests()
+def test_without_the_rule_its_story_fails(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_without(story, monkeypatch)

@@ -1,0 +1,115 @@
+"""What is shown of a line: not more often than it should be, and nothing while it is not known."""
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+
+from tests.unit.clock import Clock
+from tests.unit.controllers.events_kept import until
+from webhook.controllers.held_lines import HeldLines
+from webhook.ledger.leader.gated_pods import GatedPod
+from webhook.ledger.leader.line import InLine, LineEntry
+from webhook.ledger.protocol import GangBooking, Gated, Holding
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.quota.held import HeldLine
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+ROW = QuotaRow(Decimal(6), "gpu-training")
+
+
+def a_gated_pod(name: str, *, controller: str = "", told: bool = False) -> GatedPod:
+    charge = Charge(Decimal(1), "gpu-training")
+    gated = Gated(1000, "2026-11-26T17:00:00Z", "7", told)
+    return GatedPod(f"uid-{name}", Holding("lab", charge, controller=controller, name=name, gated=gated), 0)
+
+
+def waits(pod: GatedPod, *, short: bool = False, gang: str = "", pods: int = 1) -> InLine:
+    charge = Charge(Decimal(pods), "gpu-training")
+    booking = GangBooking(f"uid-{gang}", "Job.batch", "lab", gang, Tenant("alpha"), (charge,)) if gang else None
+    no_room = Shortfall(charge, ROW, {ROW: Decimal(6)}) if short else None
+    return InLine(LineEntry((pod,) * pods, booking), no_room)
+
+
+def _workload_of(uid: str) -> str:
+    return "ReplicaSet/web" if uid == "uid-p" else ""
+
+
+class Told:
+    """The lines of a leader, and what they tell."""
+
+    def __init__(self, interval: float = 0.05) -> None:
+        self.changed: list[str] = []
+        self.shown: list[tuple[HeldLine, list[int]]] = []
+        self.clock = Clock()
+        self.lines = HeldLines(_workload_of, self.changed.append, self._shown, interval, self.clock)
+
+    def _shown(self, _: str, line: HeldLine, waiting: Sequence[tuple[int, InLine]]) -> None:
+        self.shown.append((line, [nth for nth, _ in waiting]))
+
+    def status(self, before: dict[str, object] | None = None, *, holds: bool = True) -> dict[str, object]:
+        return self.lines.status("alpha", before or {}, holds=holds)
+
+
+async def test_a_line_is_shown_with_what_waits_in_it() -> None:
+    told = Told()
+    first, second = waits(a_gated_pod("m"), short=True, gang="train", pods=4), waits(a_gated_pod("p"))
+    told.lines.tell("alpha", [first, second, second])
+    await until(lambda: bool(told.changed))
+    ((line, numbers),) = told.shown
+    assert [(each.workload, each.gpus, each.short) for each in line.places] == [
+        ("Job/train", 4, "gpu-training"),
+        ("ReplicaSet/web", 2, ""),
+    ]
+    assert numbers == [1, 2, 2]
+    assert told.status()["held"] == line.status()
+
+
+async def test_of_many_changes_within_an_interval_the_last_is_shown() -> None:
+    told = Told()
+    told.lines.tell("alpha", [waits(a_gated_pod("p"))])
+    await until(lambda: bool(told.changed))
+    for number in range(100):
+        told.lines.tell("alpha", [waits(a_gated_pod(f"p{each}")) for each in range(number + 1)])
+        await asyncio.sleep(0)
+    assert len(told.shown) == 1
+    await until(lambda: len(told.shown) == 2)
+    assert told.shown[-1][0].status()["pods"] == 100
+    assert told.changed == ["alpha"] * 2
+
+
+async def test_what_stays_the_same_changes_no_status() -> None:
+    told = Told(interval=0.0)
+    for _ in range(3):
+        told.lines.tell("alpha", [waits(a_gated_pod("p"))])
+        await asyncio.sleep(0.005)
+    assert len(told.shown) == 3
+    assert told.changed == ["alpha"]
+
+
+async def test_a_new_leader_leaves_a_line_as_it_is_until_it_knows_better() -> None:
+    told, before = Told(), {"held": {"pods": 7}}
+    assert told.status(before) == {}
+    told.lines.tell("alpha", [])
+    await until(lambda: bool(told.changed))
+    assert told.status(before) == {"held": HeldLine().status()}
+    told.lines.begin()
+    assert told.status(before) == {}
+
+
+async def test_a_tenant_that_never_held_has_no_line() -> None:
+    told = Told()
+    told.lines.tell("alpha", [])
+    await until(lambda: bool(told.changed))
+    assert told.status(holds=False) == {}
+    assert told.status(holds=True) == {"held": HeldLine().status()}
+
+
+async def test_the_head_that_waits_with_room_is_timed() -> None:
+    told = Told()
+    told.lines.tell("alpha", [waits(a_gated_pod("p"))])
+    await until(lambda: bool(told.changed))
+    told.clock.now += 200
+    assert dict(told.lines.heads_with_room()) == {"alpha": 200.0}
+    assert dict(told.lines.heads())["alpha"] > 0
+    told.lines.tell("alpha", [waits(a_gated_pod("p"), short=True)])
+    assert dict(told.lines.heads_with_room()) == {"alpha": 0.0}

@@ -1,0 +1,244 @@
+"""The line of a tenant whose quota holds: which of its gated pods are booked next. Pure: from a view and an account.
+
+What is let in stands in the account as any other booking: a gang as a whole, a pod by its reservation. So a gate may be
+opened whenever its pod has one, by this leader or the next.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from itertools import chain
+from operator import attrgetter
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.ledger.account import Account, Gang, GangKey, at_tier
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.draft import NotNow
+from webhook.ledger.leader.gated_pods import GatedPod, may_inherit
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Charge, Shortfall, together, whole_shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+
+
+class LineEntry(msgspec.Struct, frozen=True):
+    """What waits as one: a gang with those of its pods that are there, or a pod alone.
+
+    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already. Of `pods` the last
+    `beyond` say that they are of the gang, and are more than it asks for: once it is let in, each waits by itself.
+    """
+
+    pods: tuple[GatedPod, ...]
+    gang: GangBooking | None = None
+    entitled: bool = False
+    beyond: int = 0
+
+    @property
+    def first(self) -> GatedPod:
+        return self.pods[0]
+
+    @property
+    def uid(self) -> str:
+        """What it is as a whole: a gang stays the same, whichever of its pods are made anew."""
+        return self.gang.uid if self.gang else self.first.uid
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it asks for."""
+        return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
+
+
+def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
+    """Who waits in the namespaces of an account, in the order of their turns.
+
+    A pod that the account promises its GPUs to waits for its gate alone, and a gang for its workload to be seen.
+    """
+    promised = {each.uid for each in account.reservations}
+    gangs, alone = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod]()
+    for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
+        if pod.uid not in promised:
+            key = _gang_of(pod, view)
+            (gangs[key] if key else alone).append(pod)
+    booked = {each.key: each for each in account.gangs}
+    drawn = defaultdict[GangKey, Decimal](Decimal)
+    for each in account.reservations if gangs else ():
+        drawn[each.draws_on] += sum(charge.own for charge in each.charges)
+    line = [_of_gang(key, pods, booked.get(key), drawn[key], view, tenant) for key, pods in gangs.items()]
+    return sorted([*chain(*line), *_singly(alone, view)], key=_turn)
+
+
+def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
+    """Of which gang it waits; None for one alone: nobody is of a workload of another namespace, whatever it says."""
+    of = pod.holding
+    uid = of.gang or (of.controller if view.workloads.get(of.controller) else "")
+    found = view.workloads.get(uid)
+    if found is not None and (found.namespace != of.namespace or found.charges == ()):
+        return None  # or it is no gang any more: suspended, or scaled to a pod
+    return (of.namespace, uid) if uid else None
+
+
+def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
+    """Who has a place already comes first."""
+    return not waiting.entitled, waiting.pods[0].turn
+
+
+def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[LineEntry]:
+    """Of a workload's pods as many are entitled as have ended, each to no more than one of those held."""
+    vacant = view.gated.vacant()
+    for pod in pods:
+        places = vacant.get(pod.holding.made_by, [])
+        place = next((each for each in places if may_inherit(pod.holding, each)), None)
+        if place is not None:
+            places.remove(place)
+        yield LineEntry((pod,), entitled=place is not None)
+
+
+def _of_gang(
+    key: GangKey, pods: list[GatedPod], gang: Gang | None, drawn: Decimal, view: PodView, tenant: Tenant
+) -> Iterator[LineEntry]:
+    """What waits of a gang on which promised pods have `drawn`. It lets no more in than it asks for.
+
+    Whoever may create pods may say that they are of it.
+    """
+    declared = view.workloads.get(key[1])
+    if declared is None or declared.charges is None:
+        return
+    charges = at_tier(declared.charges, gang.tier if gang else "")
+    booking = _booking(key[1], declared, tenant)
+    held = sum((each.own for each in view.held_by(_as_gang(booking), ())), drawn)
+    within, beyond = _divided(pods, charges, held)
+    if gang is not None and _is_let_in(gang, charges):
+        yield from (LineEntry((pod,), entitled=True) for pod in within)
+        yield from (LineEntry((pod,)) for pod in beyond)
+    else:
+        yield LineEntry((*within, *beyond), booking, beyond=len(beyond))
+
+
+def _as_gang(booking: GangBooking) -> Gang:
+    return Gang(uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name)
+
+
+def _divided(pods: list[GatedPod], charges: tuple[Charge, ...], held: Decimal) -> tuple[list[GatedPod], list[GatedPod]]:
+    """Those that a gang still asks for, and what is beyond that: first those of a tier that it does not have."""
+    left, tiers = sum((each.own for each in charges), -held), {each.tier for each in charges}
+    within, beyond = list[GatedPod](), list[GatedPod]()
+    for pod in sorted(pods, key=lambda each: each.holding.charge.tier not in tiers):
+        fits = pod.holding.charge.own <= left
+        left -= pod.holding.charge.own if fits else Decimal(0)
+        (within if fits else beyond).append(pod)
+    return within, beyond
+
+
+def _is_let_in(gang: Gang, charges: tuple[Charge, ...]) -> bool:
+    return gang.declared == charges or any(each.charges == charges for each in gang.promises)
+
+
+def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
+    charges = declared.charges or ()
+    return GangBooking(
+        uid, declared.kind, declared.namespace, declared.name, tenant, charges, generation=declared.generation
+    )
+
+
+class InLine(msgspec.Struct, frozen=True):
+    """Who waits on: for what is short, or behind somebody else where nothing is."""
+
+    waiting: LineEntry
+    short: Shortfall | None = None
+
+
+def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]:
+    """Book all that have room, in the order of their turns; who waits on, in that order.
+
+    `strict`: nobody passes one who waits for room on a row that both draw on. A row that has room for that one is free
+    for others: what ends on the short row leaves room there too, and then it is first.
+    """
+    tenant = copy.version.in_force
+    left, reserved = list[InLine](), set[QuotaRow]()
+    rows_of = dict[tuple[int, ...], set[QuotaRow]]()
+    line = line_of(_without_changed(copy, view), view, tenant)
+    kept = tuple(_kept(copy.account, view))
+    used = _used(copy, kept)
+    for waiting in line:
+        charges = waiting.charges
+        same = tuple(map(id, charges))  # thousands of pods share a charge
+        if same not in rows_of:
+            rows_of[same] = {row for charge in charges for row in charge.rows(tenant)}
+        rows = rows_of[same]
+        if not waiting.entitled and rows & reserved:
+            left.append(InLine(waiting))
+            continue
+        short = whole_shortfall(charges, tenant, used) if kept and not waiting.entitled else None
+        answer = short or _book(copy, waiting, tenant)
+        if isinstance(answer, Booked):
+            used = _used(copy, kept)
+        else:
+            left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
+            # One whose quota was lowered below it blocks nobody.
+            if strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None:
+                reserved |= _short(rows, charges, answer.usage) if isinstance(answer, Shortfall) else rows
+    return left
+
+
+def _kept(account: Account, view: PodView) -> Iterator[Charge]:
+    """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
+
+    A gang's room is its own for as long as it is booked.
+    """
+    places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
+    if not places:
+        return
+    heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
+    gangs = {each.uid for each in account.gangs}
+    for each in places:
+        if heirs[each.made_by] > 0:
+            heirs[each.made_by] -= 1
+        elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
+            yield each.charge
+
+
+def _used(copy: WorkingCopy, kept: Sequence[Charge]) -> Usage:
+    """The usage with what is kept; nothing where nothing is, and nobody asks."""
+    if not kept:
+        return {}
+    tenant, usage = copy.version.in_force, usage_of(copy.account, copy.version.in_force)
+    return {
+        row: usage.get(row, Decimal(0)) + together(each for each in kept if row.counts(each.tier, each.flavor))
+        for row in tenant.rows
+    }
+
+
+def _short(rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> set[QuotaRow]:
+    """The rows that have no room for all of it."""
+    asked = {row: together(each for each in charges if row.counts(each.tier, each.flavor)) for row in rows}
+    return {row for row, gpus in asked.items() if usage.get(row, Decimal(0)) + gpus > row.hard}
+
+
+def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
+    """The account without reservations of gated pods that have got a node selector since: they are booked anew."""
+    waits = {each.uid: each.holding for each in view.gated.of(copy.account.namespaces)}
+    kept = tuple(
+        each for each in copy.account.reservations if each.uid not in waits or each.charges == (waits[each.uid].charge,)
+    )
+    if len(kept) != len(copy.account.reservations):
+        copy.put(replace(copy.account, reservations=kept))
+    return copy.account
+
+
+def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant) -> Booked | Shortfall | NotNow:
+    """Book a gang as a whole, and then its pods, each that can: they draw on that. The first answer that is a no."""
+    whole = copy.book(waiting.gang) if waiting.gang else Booked()
+    if not isinstance(whole, Booked):
+        return whole
+    answers = [copy.book(_of(pod, tenant)) for pod in waiting.pods[: len(waiting.pods) - waiting.beyond]]
+    return next((each for each in answers if not isinstance(each, Booked)), Booked())
+
+
+def _of(pod: GatedPod, tenant: Tenant) -> Booking:
+    holding = pod.holding
+    return Booking(
+        pod.uid, holding.namespace, tenant, (holding.charge,), holding.controller, holding.name, gang=holding.gang
+    )

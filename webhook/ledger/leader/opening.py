@@ -1,0 +1,127 @@
+"""Books gated pods in their turn, and opens the gates of those that have room: what a leader does for `onExceed: Hold`.
+
+A gate is opened only while the account that promises its pod the GPUs is ours, and at the resourceVersion that was
+looked at: the API server refuses it where the pod has changed since. Whoever leads next finds the same promise.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
+
+from webhook.kube.errors import ApiError
+from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
+from webhook.ledger.leader.line import InLine, book_line
+from webhook.ledger.leader.terms import for_each
+from webhook.ledger.leader.world import Leading
+from webhook.ledger.protocol import TryAgain
+from webhook.ledger.versions import Version, WorkingCopy
+from webhook.policy.values.tenants import Tenant
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 8
+"""Gates that are opened side by side, all of one tier: of two tiers at once the lower one would be preempted."""
+
+
+class Opening:
+    """The lines of one term. `run` opens what `round` has found to be let in."""
+
+    def __init__(self, leading: Leading) -> None:
+        self._leading = leading
+        self._heads: dict[str, tuple[str, float]] = {}
+        self._let_in: dict[str, GatedPod] = {}
+        self._asked: set[str] = set()
+        """Those of them whose gate was opened, or could not be, since the last round."""
+        self._woken = asyncio.Event()
+
+    async def round(self) -> None:
+        """Book what has room. Raises Superseded."""
+        gated, versions = self._leading.view.gated, self._leading.store.versions
+        here = gated.namespaces()
+        if not here:
+            self._heads.clear()
+            self._tell_of_no_line(versions.names())
+            return
+        free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
+        held = set(here).difference(free)
+        lines = [name for name in versions.names() if _has_any(versions.newest(name), held)]
+        self._let_in = {}
+        self._tell_of_no_line(set(versions.names()).difference(lines))
+        await for_each(lines, self._book)
+        promised = (each for name in lines for each in _promised(versions.newest(name), gated))
+        self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
+        self._woken.set()
+
+    async def _book(self, name: str) -> None:
+        view = self._leading.view
+        line = list[InLine]()
+
+        def edit(copy: WorkingCopy) -> None:
+            strict = self._reserves(name, copy.version.in_force)
+            line[:] = book_line(copy, view, strict=strict) if copy.sealed else ()
+
+        try:
+            await self._leading.term.change(name, edit)
+        except TryAgain as problem:
+            log.warning("line not booked", {"tenant": name, "error": str(problem)})
+            return
+        self._note_head(name, line)
+        self._leading.world.tell_line(name, line)
+
+    def _tell_of_no_line(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._leading.world.tell_line(name, ())
+
+    def _note_head(self, name: str, line: Iterable[InLine]) -> None:
+        head = next((each.waiting.uid for each in line if not each.waiting.entitled), "")
+        if self._heads.get(name, ("", 0.0))[0] != head:
+            self._heads[name] = head, self._leading.clock()
+
+    def _reserves(self, name: str, tenant: Tenant) -> bool:
+        """Whether the head of the line keeps what is free for itself, and still may."""
+        if tenant.hold_order != "Strict":
+            return False
+        if tenant.reserve_seconds is None or name not in self._heads:
+            return True
+        return self._leading.clock() < self._heads[name][1] + tenant.reserve_seconds
+
+    async def run(self) -> None:
+        """Open gates until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            while some := list(self._next()):
+                await asyncio.gather(*map(self._open, some))
+
+    def _next(self) -> Iterator[GatedPod]:
+        """Some of the highest tier that are still gated, and still ask for what was booked."""
+        gated = self._leading.view.gated
+        left = [
+            now
+            for uid, then in self._let_in.items()
+            if uid not in self._asked and (now := gated.get(uid)) and now.holding.charge == then.holding.charge
+        ]
+        highest = max((each.priority for each in left), default=0)
+        yield from [each for each in left if each.priority == highest][:AT_ONCE]
+
+    async def _open(self, pod: GatedPod) -> None:
+        self._asked.add(pod.uid)
+        try:
+            await self._leading.world.open_gate(pod.uid, pod.holding)
+        except ApiError as error:
+            where = {"namespace": pod.holding.namespace, "pod": pod.holding.name}
+            log.warning("gate not opened", {**where, "reason": str(error)})
+            return
+        self._leading.view.gated.fill(pod.holding)
+
+
+def _has_any(version: Version | None, namespaces: set[str]) -> bool:
+    return version is not None and version.sealed and not namespaces.isdisjoint(version.account.namespaces)
+
+
+def _promised(version: Version | None, gated: GatedPods) -> Iterator[GatedPod]:
+    """The gated pods that ask for what the account promises them."""
+    for promise in version.account.reservations if version and version.sealed else ():
+        pod = gated.get(promise.uid)
+        if pod is not None and promise.charges == (pod.holding.charge,):
+            yield pod

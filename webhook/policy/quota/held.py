@@ -1,0 +1,168 @@
+"""The line of a tenant as people are shown it: which workloads wait for their turn, for how many GPUs, and for what."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.objects.phrase import Phrase
+from webhook.objects.quantities import written
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tiers import Tiers
+
+MOST_PLACES = 20
+"""Places of a line that a TenantQuota's status has, the first ones."""
+TOLD = "waits for "
+"""So begins what a pod's condition says once it was told. The API server's own words are of gates alone."""
+
+
+class HeldPlace(msgspec.Struct, frozen=True):
+    """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
+
+    `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
+    "" where it waits behind others, or for its gate alone.
+    """
+
+    namespace: str
+    workload: str
+    uid: str
+    tier: str
+    pods: int
+    gpus: Decimal
+    since: str
+    short: str = ""
+
+    @property
+    def whose(self) -> tuple[str, str, str]:
+        return self.namespace, self.uid, self.tier
+
+
+class HeldLine(msgspec.Struct, frozen=True):
+    """All places of a tenant's line, in the order of their turns."""
+
+    places: tuple[HeldPlace, ...] = ()
+
+    @classmethod
+    def of(cls, waiting: Iterable[HeldPlace]) -> "HeldLine":
+        """Pods of one workload that follow one another have one place: 50 replicas of a Deployment are no line."""
+        alike = groupby(waiting, key=lambda each: each.whose)
+        return cls(tuple(_together(list(found)) for _, found in alike))
+
+    def before(self, nth: int) -> str:
+        """Who has the place before that one, counted from 1; "" where nobody has."""
+        if nth == 1:
+            return ""
+        one, other = self.places[nth - 1], self.places[nth - 2]
+        return other.workload if one.namespace == other.namespace else f"{other.workload} in {other.namespace}"
+
+    def by_tier(self) -> Mapping[str, tuple[int, Decimal]]:
+        """The pods that wait and the GPUs that they ask for, by tier."""
+        sums: dict[str, tuple[int, Decimal]] = {}
+        for each in self.places:
+            pods, gpus = sums.get(each.tier, (0, Decimal(0)))
+            sums[each.tier] = pods + each.pods, gpus + each.gpus
+        return sums
+
+    def status(self) -> dict[str, Any]:
+        """What a TenantQuota's status says of it."""
+        tiers = self.by_tier()
+        return {
+            "pods": sum(pods for pods, _ in tiers.values()),
+            "workloads": len(self.places),
+            "tiers": [_named(tier) | {"pods": pods, "gpus": written(gpus)} for tier, (pods, gpus) in tiers.items()],
+            "line": [_shown(each) for each in self.places[:MOST_PLACES]],
+        }
+
+
+def _together(places: list[HeldPlace]) -> HeldPlace:
+    if len(places) == 1:
+        return places[0]
+    pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
+    return replace(places[0], pods=pods, gpus=gpus, short=next((each.short for each in places if each.short), ""))
+
+
+def _named(tier: str) -> dict[str, Any]:
+    return {"tier": tier} if tier else {}
+
+
+def _shown(place: HeldPlace) -> dict[str, Any]:
+    said = {"namespace": place.namespace, "workload": place.workload, "uid": place.uid, **_named(place.tier)}
+    said |= {"pods": place.pods, "gpus": written(place.gpus), "since": place.since}
+    return said | ({"short": place.short} if place.short else {})
+
+
+def waiting_by_tier(status: Mapping[str, Any]) -> dict[str, int]:
+    """The pods of each tier that wait, as a TenantQuota's status tells; "" for those of none."""
+    held = status.get("held")
+    tiers = held.get("tiers") if isinstance(held, dict) else None
+    told = [each for each in tiers if isinstance(each, dict)] if isinstance(tiers, list) else []
+    return {str(each.get("tier", "")): pods for each in told if isinstance(pods := each.get("pods"), int) and pods}
+
+
+def waiting_before(charge: Charge, waiting: Mapping[str, int], tenant: Tenant, tiers: Tiers) -> int:
+    """How many pods wait with a claim on what this one would take: of its tier or a higher one, for one of its rows.
+
+    With BestEffort nobody has: whoever has room passes.
+    """
+    if tenant.hold_order != "Strict":
+        return 0
+    rows = charge.rows(tenant)
+    alike = (name for name in waiting if any(row.tier in (None, name) for row in rows))
+    return sum(waiting[name] for name in alike if _value(name, tiers) >= _value(charge.tier or "", tiers))
+
+
+def _value(tier: str, tiers: Tiers) -> int:
+    found = tiers.get(tier)
+    return found.value if found else 0
+
+
+class NoRoom(msgspec.Struct, frozen=True):
+    """A row that is short, as a refusal names it, and how much of it is used.
+
+    `never`: it would be short even if nobody used it, so the quota was lowered since.
+    """
+
+    row: str
+    used: Decimal
+    hard: Decimal
+    never: bool = False
+
+    @classmethod
+    def of(cls, found: Shortfall) -> "NoRoom":
+        used, hard = found.usage.get(found.row, Decimal(0)), found.row.hard
+        return cls(found.row.subject, used, hard, found.charge.gpus > hard)
+
+
+def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
+    """Why a workload waits that asks for so many GPUs.
+
+    `before` is who comes before it, "" for nobody, and `nth` its place and how many there are.
+    """
+    place = Phrase("place-in-line", place=nth[0], count=nth[1])
+    if no_room is not None:
+        row, used, hard = no_room.row, no_room.used, no_room.hard
+        if no_room.never:
+            return Phrase("held-in-vain", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
+        return Phrase("held-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, place=place)
+    if before:
+        return Phrase("held-behind", gpus=gpus, tenant=tenant, before=before, place=place)
+    return Phrase("held-next", gpus=gpus, tenant=tenant, place=place)
+
+
+def pods_wait(count: int) -> Phrase:
+    """How many pods wait in a line."""
+    return Phrase("pod-waits-longer") if count == 1 else Phrase("pods-wait-longer", count=count)
+
+
+def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
+    """What a pod waits for that is created now, with so many workloads in the line."""
+    waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
+    if no_room is None:
+        return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
+    row, used, hard = no_room.row, no_room.used, no_room.hard
+    before = Phrase("and-before-it", waiting=waiting) if line else ""
+    return Phrase("would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, waiting=before)
