@@ -141,7 +141,7 @@ async def measure(cluster: ControlPlane, webhook: Process, apiserver: Process, h
             )
             began, done = time.perf_counter(), len(bound.at)
             cluster.kubectl("patch", "tenantquota", "line", "--type=merge", f"--patch={wide(held)}")
-            await bound.count(held // CROWD * CROWD)
+            await bound.count(held // CROWD * CROWD, seconds=600)
             took = time.perf_counter() - began
             print(f"| bound a second once there is room for all | {(len(bound.at) - done) / took:.0f} |")
         in_use = [raw async for raw in listed_objects(client.list_pages(path("v1", "pods", "line")))]

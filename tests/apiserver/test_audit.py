@@ -92,7 +92,7 @@ def contradict(installed: Installed, namespace: str) -> None:
         assert installed.create(tree, namespace).code == 0
     installed.eventually(lambda: pods(installed, namespace) == 8, "all pods")
     kubectl("label", "job/relabelled", "gpu-tiers.dev/tier=gpu-interactive", "--overwrite", home)
-    quotas = [{"tier": "gpu-serving", "gpus": "4"}, {"gpus": "20"}]
+    quotas = [{"tier": "gpu-serving", "gpus": "4"}, {"gpus": "12"}]
     installed.tenant(namespace, namespace, quotas=quotas, maxTier="gpu-serving")
 
 

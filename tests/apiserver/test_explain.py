@@ -146,6 +146,23 @@ def test_what_may_not_come_back_is_told_so_while_it_runs(installed: Installed, n
     assert re.search(r"a new pod +would be refused now: .*gpu-training is not for tenant team-research", told)
 
 
+def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    """The pod that its next one replaces is counted in both, though that one leaves."""
+    web = deployment("web", 1, node, tier="gpu-training", replicas=4)
+    with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 4}]) as tenant:
+        assert installed.create(web, namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant) == "total 4/4", "its pods are counted")
+        installed.tenant(tenant, namespace, quotas=[{"gpus": 2}])
+        installed.eventually(lambda: installed.usage(tenant) == "total 4/2", "its row is lowered")
+        pod = installed.get("pods", namespace)["items"][0]["metadata"]["name"]
+        answers = [asked(installed, namespace, "explain", each) for each in (pod, "deploy/web")]
+    for told in answers:
+        assert "the total is at 4 of 2 GPUs; this pod asks for 1." in told
+        assert re.search(r"total +4 +0 +2 +0\n?", told)
+
+
 def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
     installed: Installed, namespace: str, node: str
 ) -> None:

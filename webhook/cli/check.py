@@ -23,7 +23,7 @@ from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint import RULES
-from webhook.report.lint.rule import lint_report
+from webhook.report.lint.rule import clauses_once, lint_report
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of
 from webhook.report.shown import Shown
 from webhook.report.waiting import tells_of_an_outage
@@ -194,7 +194,8 @@ def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
     for name, ids in LINES.items():
         report = lint_report(found, [rule for rule in RULES if rule.id in ids])
         if report.findings:
-            word, what = Word.FAILED, "; ".join(f"{each.where}: {each.what}" for each in report.findings)
+            word = Word.FAILED
+            what = clauses_once("; ".join(f"{each.where}: {each.what}" for each in report.findings))
         elif report.not_checked:
             word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
         elif name in KEPT_BY_THE_LEADER and not found.running.leader:

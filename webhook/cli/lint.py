@@ -99,7 +99,7 @@ def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
     missing = []
     for left in report.not_checked:
         rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
-        missing.append(f"not checked: {rules} (needs {left.needs}).")
+        missing.append(f"not checked: {rules}; that needs {left.needs}.")
     nothing = "Nothing found by the other rules." if report.not_checked else "Nothing found."
     notes = tuple(finding_notes(report.findings)) or (nothing,)
     return Answer(report, tuple(finding_tables(report.findings)), notes, (*missing, *roles))

@@ -75,19 +75,19 @@ class HeldLines:
         return {"held": self._status[tenant]}
 
     def lines(self) -> Iterable[tuple[str, HeldLine]]:
-        """Those that are shown, by tenant; empty ones too."""
-        return self._shown.items()
+        """Those in which anybody waits, by tenant."""
+        return [(tenant, line) for tenant, line in self._shown.items() if line.places]
 
     def heads(self) -> Iterator[tuple[str, float]]:
-        """For how many seconds the first of each line has waited; 0 where nobody waits."""
+        """For how many seconds the first of each line has waited."""
         now = datetime.now(UTC).isoformat()
-        for tenant, line in self._shown.items():
-            yield tenant, (seconds_between(line.places[0].since, now) or 0.0) if line.places else 0.0
+        for tenant, line in self.lines():
+            yield tenant, seconds_between(line.places[0].since, now) or 0.0
 
     def heads_with_room(self) -> Iterator[tuple[str, float]]:
         """For how many seconds the first of each line has waited though no row is short."""
         now = self._clock()
-        for tenant in self._shown:
+        for tenant, _ in self.lines():
             yield tenant, now - self._roomy[tenant][1] if tenant in self._roomy else 0.0
 
     def _note_room(self, tenant: str, line: Sequence[InLine]) -> None:

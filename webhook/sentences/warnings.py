@@ -276,8 +276,8 @@ OF_SETTING_UP: Mapping[str, str] = {
     "the quota is refused; allow a lower tier, or write Deny",
     "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "
     "gpu-tiers alone holds it",
-    "selects-nothing": "spec.namespaceSelector selects no namespace that exists now; compare it with kubectl get "
-    "namespaces --show-labels",
+    "selects-nothing": "spec.namespaceSelector of TenantQuota {tenant} selects no namespace that exists now; compare "
+    "it with kubectl get namespaces --show-labels",
     "overlap": "TenantQuota {other} selects {namespaces} too; {older} applies there. Make the selectors exclude each "
     "other",
     "below-use": "{field}: {hard} is below the {used} in use ({row}); nothing is evicted, and new pods are over the "

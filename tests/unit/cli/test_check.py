@@ -75,6 +75,28 @@ def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
     assert told.what.startswith('TenantQuota/beta: spec.quotas[0].tier: "gold" is no tier')
 
 
+def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
+    """As after a removed tier, which several places name: of a tenant, of another, and of the policy."""
+    beta, gamma = (
+        read_tenant(a_tenant(name, maxTier="gold", quotas=[{"tier": "gold", "gpus": 4}]).json())
+        for name in ("beta", "gamma")
+    )
+    exact = [{"type": "Exact", "status": "True"}]
+    tenants = (*in_force(beta, conditions=exact), *in_force(gamma, conditions=exact))
+    (told,) = [each.what for each in checked(tenants=tenants).checks if each.name == "tenants"]
+    tiers = f"the tiers are {a_policy().tiers.names()}"
+    unknown = '"gold" is no tier'
+    assert told == (
+        f"TenantQuota/beta: spec.maxTier: {unknown}; TenantQuota/beta: spec.quotas[0].tier: {unknown}; "
+        f"TenantQuota/gamma: spec.maxTier: {unknown}; TenantQuota/gamma: spec.quotas[0].tier: {unknown}; {tiers}"
+    )
+    mistakes = [f"{place}: gold is no tier" for place in ("defaultTier", "rules[0].tier")]
+    broken = replace(PUBLISHED, problem="; ".join(f"{each}; {tiers}" for each in mistakes))
+    report = checked(running=running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
+    (told,) = [each.what for each in report.checks if each.name == "policy"]
+    assert told.endswith(f": {mistakes[0]}; {mistakes[1]}; {tiers}")
+
+
 class Unanswered(Cluster):
     """An API server whose webhook gives no answer, so that it says where it asked."""
 

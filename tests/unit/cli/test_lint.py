@@ -28,7 +28,7 @@ def test_a_policy_alone(policy: Path) -> None:
     answer = run("--policy", policy)
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert "cap-beyond-autoscaler   checkpoint.maxGracePeriodSeconds   1800 is above the 600 s" in answer.stdout
-    assert "rules (needs a cluster)." in answer.stdout
+    assert "rules; that needs a cluster." in answer.stdout
     assert run("--policy", policy, "--fail-on=warning").exit_code == 1
     assert run("--policy", policy, "--fail-on=warning", "--ignore=cap-beyond-autoscaler").exit_code == 0
 

@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
+from tests.builders import a_job, a_pod
+from webhook.admission.reviewer import Verdict
+from webhook.cli.explain.explanation import refusal_of, told_of_next
 from webhook.cli.explain.next_pod import account_without, evicted_first
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Holder
+from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import Charge
 
 
@@ -48,3 +55,30 @@ def test_the_lowest_of_those_that_run_is_evicted_first() -> None:
     assert found is not None
     assert found["metadata"]["name"] == "demoted"
     assert evicted_first([pod("ended", 0, "Failed")]) is None
+
+
+def over_quota(used: int) -> Verdict:
+    numbers = {"used": Decimal(used), "hard": Decimal(8), "gpus": Decimal(1)}
+    told = {"row": "gpu-training", "what": Phrase("this-pod"), "flavor": "", "fits": ""}
+    return Verdict(refusal=Refusal(Reason.OVER_QUOTA, "over-quota", tenant="alpha", **told, **numbers))
+
+
+def finding(verdict: Verdict, *pods: Finding) -> Finding:
+    tree = (a_job() if pods else a_pod()).json()
+    return Finding(Document("", tree), verdict, tree, tree, pods=pods)
+
+
+def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
+    """Of a tenant that uses 10 of 8, one of which the pod holds that is replaced."""
+    now, in_its_place = finding(over_quota(10)), finding(over_quota(9))
+    told = "tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1."
+    assert refusal_of(told_of_next(now, in_its_place), booked=False) == told
+    of_job = told_of_next(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
+    assert refusal_of(of_job, booked=False) == told
+
+
+def test_what_fits_in_the_place_of_another_is_told_so() -> None:
+    fits = finding(Verdict())
+    assert told_of_next(finding(over_quota(8)), fits) is fits
+    one_by_one = finding(over_quota(8), fits)
+    assert told_of_next(finding(over_quota(8), finding(over_quota(8))), one_by_one) is one_by_one

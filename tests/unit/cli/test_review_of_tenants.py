@@ -122,8 +122,8 @@ def test_what_kubectl_apply_would_warn_of_is_said_offline(tmp_path: Path) -> Non
         f"{file}:11: TenantQuota/beta: [overlap] TenantQuota alpha selects lab {advice}",
         f'{file}:16: TenantQuota/gamma: [unknown-tier] spec.maxTier: "gold" is no tier; {tiers}',
         (
-            f"{file}:16: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector selects no namespace that "
-            "exists now; compare it with kubectl get namespaces --show-labels"
+            f"{file}:16: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector of TenantQuota gamma "
+            "selects no namespace that exists now; compare it with kubectl get namespaces --show-labels"
         ),
     ]
 

@@ -63,7 +63,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
             await self._pods(gathering, namespace)
         except Forbidden as error:
             lost = untold(_ALL, f"list pods in {namespace or 'all namespaces'}")
-            raise BadInput(f"{lost} {role_for(error)}") from error
+            raise BadInput(f"{lost} {role_for(error) if namespace else _NAME_YOURS}") from error
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
 
@@ -141,11 +141,11 @@ async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> W
 
 
 _ALL = "what the policy does to workloads"
+_NAME_YOURS = f"Name a namespace of yours: -n NAMESPACE. Else {ASK_FOR_CLUSTER_READER}"
 
 
 def _require(reader: ClusterReader, *parts: Part) -> None:
     needs = [reader.unread[part] for part in parts if part in reader.unread]
     if needs:
         whole = ASK_FOR_CLUSTER_READER in reader.roles  # it has what the other has, too
-        how = f"{ASK_FOR_CLUSTER_READER}, or name a namespace of yours with -n." if whole else reader.roles[0]
-        raise BadInput(f"{untold(_ALL, *needs)} {how}")
+        raise BadInput(f"{untold(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of
+from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.gathering import anew
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.explain.next_pod import (
@@ -68,7 +69,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
         gang = _gang(asked, document, _main(parts))
         if replaced and gang is None:
-            finding = await (await judge_without(asked, replaced)).finding(new)
+            finding = told_of_next(finding, await (await judge_without(asked, replaced)).finding(new))
         there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 
@@ -164,14 +165,26 @@ def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangS
     return booked_gang(asked.quotas[facts.tenant.name].account, document.namespace, uids)
 
 
-def refusal_of(finding: Finding, *, booked: bool) -> str:
-    """What its next pod would be told now. A gang that is booked needs no room for its pods, and a workload that is
-    stored none for all of them at once.
+def told_of_next(now: Finding, in_its_place: Finding) -> Finding:
+    """The finding that tells of the pod that comes for another one, which is there `now`.
+
+    Where it has no room even in that one's place, it is told what its tenant uses now, as the table of the rows says.
     """
-    at_once = finding.parts and finding.verdict.over_quota
-    verdicts = [each.verdict for each in (finding.parts if at_once else (finding, *finding.parts))]
-    told = (sentence(each.refusal) for each in verdicts if each.refusal and not (booked and each.over_quota))
+    first = next(_refused(in_its_place), None)
+    return now if first and first.over_quota else in_its_place
+
+
+def refusal_of(finding: Finding, *, booked: bool) -> str:
+    """What its next pod would be told now. A gang that is booked needs no room for its pods."""
+    told = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
     return next(told, "")
+
+
+def _refused(finding: Finding) -> Iterator[Verdict]:
+    """The refusals of its next pods; a workload that is stored needs no room for all of them at once."""
+    at_once = finding.parts and finding.verdict.over_quota
+    verdicts = (each.verdict for each in (finding.parts if at_once else (finding, *finding.parts)))
+    return (each for each in verdicts if each.refusal)
 
 
 _BUILT_IN_GROUPS = ("", "apps", "batch")

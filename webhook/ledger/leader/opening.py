@@ -6,7 +6,7 @@ looked at: the API server refuses it where the pod has changed since. Whoever le
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
@@ -29,6 +29,7 @@ class Opening:
     def __init__(self, leading: Leading) -> None:
         self._leading = leading
         self._heads: dict[str, tuple[str, float]] = {}
+        self._lines: Collection[str] = ()
         self._let_in: dict[str, GatedPod] = {}
         self._asked: set[str] = set()
         """Those of them whose gate was opened, or could not be, since the last round."""
@@ -40,13 +41,13 @@ class Opening:
         here = gated.namespaces()
         if not here:
             self._heads.clear()
-            self._tell_of_no_line(versions.names())
+            self._tell_of_no_line(())
             return
         free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
         held = set(here).difference(free)
         lines = [name for name in versions.names() if _has_any(versions.newest(name), held)]
         self._let_in = {}
-        self._tell_of_no_line(set(versions.names()).difference(lines))
+        self._tell_of_no_line(lines)
         await for_each(lines, self._book)
         promised = (each for name in lines for each in _promised(versions.newest(name), gated))
         self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
@@ -68,9 +69,11 @@ class Opening:
         self._note_head(name, line)
         self._leading.world.tell_line(name, line)
 
-    def _tell_of_no_line(self, names: Iterable[str]) -> None:
-        for name in names:
+    def _tell_of_no_line(self, lines: Collection[str]) -> None:
+        """Of all but those that have one now, the tenants that are gone too."""
+        for name in {*self._leading.store.versions.names(), *self._lines}.difference(lines):
             self._leading.world.tell_line(name, ())
+        self._lines = lines
 
     def _note_head(self, name: str, line: Iterable[InLine]) -> None:
         head = next((each.waiting.uid for each in line if not each.waiting.entitled), "")

@@ -46,7 +46,7 @@ def tenant_warnings(
             for index, row in enumerate(tenant.rows)
             if tenant.backstop and row.flavor is not None
         ),
-        *((AdmissionWarning("selects-nothing"),) if namespaces and not selecting else ()),
+        *((AdmissionWarning("selects-nothing", tenant=tenant.name),) if namespaces and not selecting else ()),
         *_overlaps(tenant, selecting),
         *_below_use(tenant, usage_of(tenant)),
     )

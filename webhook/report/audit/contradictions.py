@@ -97,12 +97,12 @@ def demand_over_quota(audited: Iterable[Audited]) -> Iterator[Mistake]:
 
 
 def _drawn(found: Audited, row: QuotaRow) -> Decimal:
-    """A pod that gpu-tiers has let in counts as the tier that it runs in; any other as the one that it would get.
+    """A pod that exists counts as the ledger counts it, by its class, marked or not; one to come as it would be let in.
 
     Of what would be demoted each pod gets a tier that has room, so that counts in the rows without a tier alone.
     """
     due = None if found.verdict is VerdictName.DEMOTED else found.counted_as or None
-    counted = ((each, each.tier if each.exist and each.marked else due) for each in found.pods)
+    counted = ((each, each.tier if each.exist else due) for each in found.pods)
     return sum((each.gpus for each, tier in counted if row.counts(tier, each.flavor)), Decimal(0))
 
 

@@ -66,6 +66,12 @@ class LintRule(msgspec.Struct, Generic[T], frozen=True):
 ClusterRule = LintRule[ClusterSnapshot]
 
 
+def clauses_once(sentences: str) -> str:
+    """Sentences of one line; what several of them end in, such as the tiers that there are, stands after the last."""
+    clauses = reversed(sentences.split("; "))
+    return "; ".join(reversed(dict.fromkeys(clauses)))
+
+
 def fails(findings: Iterable[LintFinding], least: Severity) -> bool:
     """Whether one of them is as severe as `least`, or more."""
     return any(each.severity.reaches(least) for each in findings)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.config.published import digest_of, place_beside
-from webhook.report.lint.rule import LintRule, Mistake, Severity
+from webhook.report.lint.rule import LintRule, Mistake, Severity, clauses_once
 from webhook.report.lint.snapshot import ClusterSnapshot
 
 WEBHOOKS = ("mutate", "validate")
@@ -54,12 +54,12 @@ def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         kept = f"that of {told.since} stays in force"
         yield Mistake(f"ConfigMap {found.where}", f"does not exist, so no new replica can start; {kept}")
     elif told and told.problem and told.digest == digest_of(found.file):
-        what = f"in force since {told.since}, but not as it should be: {told.problem}"
+        what = f"in force since {told.since}, but not as it should be: {clauses_once(told.problem)}"
         yield Mistake(f"ConfigMap {found.where}", what)
     elif told and told.problem:
         since = told.since
         kept = f"that of {since} stays in force" if since else "none is in force"
-        yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {told.problem}")
+        yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {clauses_once(told.problem)}")
 
 
 def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:

@@ -74,7 +74,7 @@ def test_a_row_that_no_resource_quota_can_say() -> None:
 def test_a_selector_that_selects_nothing() -> None:
     assert said(a_tenant(namespace="team-aplha")) == [
         (
-            "[selects-nothing] spec.namespaceSelector selects no namespace that exists now; "
+            "[selects-nothing] spec.namespaceSelector of TenantQuota alpha selects no namespace that exists now; "
             "compare it with kubectl get namespaces --show-labels"
         )
     ]

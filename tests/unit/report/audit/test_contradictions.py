@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from webhook.objects.refusal import Reason
-from webhook.report.audit.audited import AuditStanding, standing_of
+from webhook.report.audit.audited import Audited, AuditStanding, standing_of
 from webhook.report.object_verdict import HookDue
 
-from .stories import pods, tenant, told, unseen, workload
+from .stories import pods, report, tenant, told, unseen, workload
 
 JOB = "Job/train in team-alpha"
 
@@ -103,9 +103,19 @@ def test_a_demoted_pod_counts_in_the_row_that_it_was_demoted_to() -> None:
     assert line.endswith("gpu-batch: its workloads take 2 GPUs; the row has 1")
 
 
-def test_a_pod_from_before_counts_as_it_would_be() -> None:
-    (line,) = told(workload(unseen(3), tenant=tenant(gpus={"gpu-training": 2}), hook=None))[1:]
-    assert line.endswith("gpu-training: its workloads take 3 GPUs; the row has 2")
+def test_a_pod_without_marks_counts_as_the_ledger_counts_it() -> None:
+    """As after an outage: without a tier's class it is in none of the rows of tiers."""
+    alpha = tenant(gpus={"gpu-training": 4, "": 4})
+    outage = workload(unseen(3), pods(2), tenant=alpha, hook=None)
+    assert _over(outage) == ["the total: its workloads take 5 GPUs; the row has 4"]
+    classed = workload(pods(5, marked=False), tenant=tenant(gpus={"gpu-training": 4}), hook=None)
+    assert _over(classed) == ["gpu-training: its workloads take 5 GPUs; the row has 4"], "by its class"
+    to_come = workload(pods(5, tier="gpu-batch", exist=False), tenant=tenant(gpus={"gpu-training": 4}))
+    assert _over(to_come) == ["gpu-training: its workloads take 5 GPUs; the row has 4"], "as it would be let in"
+
+
+def _over(*audited: Audited) -> list[str]:
+    return [each.what for each in report(*audited).findings if each.id == "demand-over-quota"]
 
 
 def test_a_manifest_that_names_its_tier_agrees_and_another_one_gets_it() -> None:
