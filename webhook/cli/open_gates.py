@@ -13,7 +13,7 @@ from webhook.cluster.listed import listed_trees
 from webhook.kube.client import Client
 from webhook.kube.errors import Failed, NotFound
 from webhook.kube.paths import path
-from webhook.objects.pods import QUOTA_GATE
+from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
 from webhook.objects.view import Tree
 
 AT_ONCE = 8
@@ -87,10 +87,9 @@ async def _held(client: Client, namespace: str | None) -> list[Tree]:
 async def _open(client: Client, pod: Tree, slots: asyncio.Semaphore) -> str:
     """Open one; why it stays shut, or ""."""
     where = path("v1", "pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
-    without = {"spec": {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}}
     async with slots:
         try:
-            await client.patch(where, without, strategic=True)
+            await client.patch(where, {"spec": WITHOUT_QUOTA_GATE}, strategic=True)
         except NotFound:
             return ""
         except Failed as error:

@@ -25,7 +25,7 @@ from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID, QUOTA_GATE, Metadata
+from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE, Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
@@ -126,9 +126,8 @@ class ObservedPods:
     async def open_gate(self, uid: str, holding: Holding) -> None:
         """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
         at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
-        without = {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}
         where = path("v1", "pods", holding.namespace, holding.name)
-        await self._client.patch(where, {"metadata": at, "spec": without}, strategic=True)
+        await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
         """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""

@@ -111,7 +111,7 @@ class Draft:
 
     def _new_gang(self, booking: GangBooking) -> Gang:
         """It takes the place of one of its name whose create came to nothing, but never of one that has pods."""
-        gang = _gang(booking)
+        gang = gang_to_book(booking)
         return replace(gang, apart=self._sums.has_pods(gang.place))
 
     def _is_known_by_itself(self, gang: Gang) -> bool:
@@ -203,7 +203,8 @@ def _promise(booking: GangBooking, before: Gang) -> Promise:
     )
 
 
-def _gang(booking: GangBooking) -> Gang:
+def gang_to_book(booking: GangBooking) -> Gang:
+    """The gang of a booking, which holds nothing yet."""
     return Gang(
         uid=booking.uid,
         namespace=booking.namespace,

@@ -57,6 +57,8 @@ call a gang may be a kind, a group and a name, and that of an owner in a file to
 
 QUOTA_GATE = "gpu-tiers.dev/quota"
 """The scheduling gate behind which pods wait where a tenant's quota holds what is over it (docs/decisions/hold.md)."""
+WITHOUT_QUOTA_GATE = {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}
+"""A spec as a strategic merge patch that opens it and leaves the gates of others, in whichever order they stand."""
 
 
 class OwnerReference(View, frozen=True):

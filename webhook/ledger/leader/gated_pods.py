@@ -7,7 +7,7 @@ from itertools import count
 
 import msgspec
 
-from webhook.ledger.account import GangKey
+from webhook.ledger.account import GangKey, Holder
 from webhook.ledger.protocol import Gated, Holding
 
 VACANT_SECONDS = 30.0
@@ -39,6 +39,10 @@ class GatedPod(msgspec.Struct, frozen=True):
     @property
     def priority(self) -> int:
         return -self.turn[0]
+
+    def asks_for(self, promise: Holder) -> bool:
+        """Whether it still asks for what it was promised: it may have got a node selector since."""
+        return promise.charges == (self.holding.charge,)
 
 
 class GatedPods:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, GangKey, at_tier
 from webhook.ledger.account_usage import usage_of
-from webhook.ledger.draft import NotNow
+from webhook.ledger.draft import NotNow, gang_to_book
 from webhook.ledger.leader.gated_pods import GatedPod, may_inherit
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
@@ -108,17 +108,13 @@ def _of_gang(
         return
     charges = at_tier(declared.charges, gang.tier if gang else "")
     booking = _booking(key[1], declared, tenant)
-    held = sum((each.own for each in view.held_by(_as_gang(booking), ())), drawn)
+    held = sum((each.own for each in view.held_by(gang_to_book(booking), ())), drawn)
     within, beyond = _divided(pods, charges, held)
     if gang is not None and _is_let_in(gang, charges):
         yield from (LineEntry((pod,), entitled=True) for pod in within)
         yield from (LineEntry((pod,)) for pod in beyond)
     else:
         yield LineEntry((*within, *beyond), booking, beyond=len(beyond))
-
-
-def _as_gang(booking: GangBooking) -> Gang:
-    return Gang(uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name)
 
 
 def _divided(pods: list[GatedPod], charges: tuple[Charge, ...], held: Decimal) -> tuple[list[GatedPod], list[GatedPod]]:
@@ -219,10 +215,8 @@ def _short(rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) 
 
 def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
     """The account without reservations of gated pods that have got a node selector since: they are booked anew."""
-    waits = {each.uid: each.holding for each in view.gated.of(copy.account.namespaces)}
-    kept = tuple(
-        each for each in copy.account.reservations if each.uid not in waits or each.charges == (waits[each.uid].charge,)
-    )
+    gated = ((each, view.gated.get(each.uid)) for each in copy.account.reservations)
+    kept = tuple(each for each, pod in gated if pod is None or pod.asks_for(each))
     if len(kept) != len(copy.account.reservations):
         copy.put(replace(copy.account, reservations=kept))
     return copy.account

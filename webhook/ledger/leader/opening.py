@@ -126,5 +126,5 @@ def _promised(version: Version | None, gated: GatedPods) -> Iterator[GatedPod]:
     """The gated pods that ask for what the account promises them."""
     for promise in version.account.reservations if version and version.sealed else ():
         pod = gated.get(promise.uid)
-        if pod is not None and promise.charges == (pod.holding.charge,):
+        if pod is not None and pod.asks_for(promise):
             yield pod
