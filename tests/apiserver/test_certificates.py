@@ -311,9 +311,16 @@ async def webhook(replica: Replica) -> AsyncIterator[int]:
 
     apply(context, replica.served[-1])
     context.sni_callback = current
-    server = await asyncio.start_server(allow, "127.0.0.1", 0, ssl=context)
+    answering: set[asyncio.Task] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answering.add(asyncio.current_task())
+        await allow(reader, writer)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
     async with server:
         yield server.sockets[0].getsockname()[1]
+    await asyncio.gather(*answering)
 
 
 async def allow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -344,9 +351,10 @@ def dry_run(installed: Installed) -> str:
 async def calling(installed: Installed, refusals: list[str]) -> AsyncIterator[list[str]]:
     """Call through the API server again and again; a list that grows by one with each call."""
     calls: list[str] = []
+    ended = asyncio.Event()
 
     async def call() -> None:
-        while True:
+        while not ended.is_set():
             answer = await asyncio.to_thread(dry_run, installed)
             calls.append(answer)
             refusals.extend([answer] if answer else [])
@@ -355,8 +363,8 @@ async def calling(installed: Installed, refusals: list[str]) -> AsyncIterator[li
     try:
         yield calls
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        ended.set()
+        await task
 
 
 def entries(installed: Installed, kind: str) -> list[dict]:
