@@ -1,6 +1,7 @@
 """What people read of pods that wait for their turn: on the pod, its workload and the tenant."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -106,7 +107,9 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
 
 def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     tenant, installed = f"told-{line.namespace}", line.installed
-    line.create(line.pod("there", gpus=6))
+    there = line.pod("there", gpus=6)
+    there["spec"] |= {"activeDeadlineSeconds": 3600}
+    line.create(there)
     line.eventually_runs("there")
     line.create(line.job("gang", pods=4))
     installed.eventually(lambda: held(line).get("pods") == 4, "the gang, in the tenant's status")
@@ -125,6 +128,7 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
         f"It waits for 2 GPUs behind Job/gang, which comes first in the line of tenant {tenant}; place 2 of 2." in why
     )
     assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why
+    assert re.search(r"It has room at 2\S+Z at the latest, by the activeDeadlineSeconds of what runs now", why)
     why = asked("why-pending", "job/gang", here)
     assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 2." in why
 

@@ -1,21 +1,15 @@
 """Why there is no running pod: what a pod itself waits for, and pods that a controller was refused, by its events."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
 from webhook.objects.pods import QUOTA_GATE
-from webhook.objects.quantities import written
-from webhook.objects.refusal import first_of
 from webhook.objects.view import Tree
-from webhook.policy.quota.held import NoRoom, why_held
 from webhook.report.pending import Room
 from webhook.report.shown import Shown
-from webhook.report.tenants import PlaceShown, RowShown, TenantShown
-from webhook.sentences.sentence import sentence
 
 REASONS = ("FailedCreate", "OverQuota", "Refused")
 """Kubernetes' controllers say the first, gpu-tiers the others."""
@@ -242,45 +236,3 @@ def _slow(status: Tree) -> str:
             message = f": {waits['message']}" if waits.get("message") else ""
             return f": {each.get('name')} waits ({waits['reason']}{message})"
     return ""
-
-
-MOST_BEFORE = 3
-
-
-def in_line(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> Iterator[str]:
-    """Where in a tenant's line one of these objects stands, and what is before it; a sentence each."""
-    line = tenant.held.line
-    place = next((each for each in line if each.namespace == namespace and each.uid in uids), None)
-    if place is not None:
-        yield _why(tenant, place)
-        yield from _before(line[: place.nth - 1])
-    elif tenant.held.workloads > len(line):
-        yield (
-            f"It is not among the first {len(line)} of the {tenant.held.workloads} workloads that wait in the line of "
-            f"tenant {tenant.name}."
-        )
-    else:
-        yield f"It is in no line of tenant {tenant.name}: its turn has come, or the leader has not looked at it yet."
-
-
-def _why(tenant: TenantShown, place: PlaceShown) -> str:
-    row = next((each for each in tenant.rows if each.subject == place.short), None)
-    booked = _booked(row) if row else None
-    before = tenant.held.line[place.nth - 2].workload if place.nth > 1 else ""
-    count = max(tenant.held.workloads, place.nth)
-    told = sentence(why_held(Decimal(str(place.gpus)), tenant.name, booked, before, (place.nth, count)))
-    return f"It {told}."
-
-
-def _booked(row: RowShown) -> NoRoom:
-    used, reserved, hard = (Decimal(str(each)) for each in (row.used, row.reserved, row.hard))
-    return NoRoom("the total" if row.subject == "total" else row.subject, used + reserved, hard)
-
-
-def _before(places: Sequence[PlaceShown]) -> Iterator[str]:
-    """The first of them, in other namespaces too: the line is the tenant's."""
-    if not places:
-        return
-    gpus = sum((Decimal(str(each.gpus)) for each in places), Decimal(0))
-    named = [f"{each.workload} in {each.namespace} ({each.gpus} GPUs, {each.tier or 'no tier'})" for each in places]
-    yield f"Before it: {first_of(named, MOST_BEFORE)}; {written(gpus)} GPUs in all."

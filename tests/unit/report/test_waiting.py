@@ -3,10 +3,8 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from webhook.report.tenants import HeldShown, PlaceShown, RowShown, TenantShown
-from webhook.report.waiting import in_line, kueue_says, scheduler_says, standing, waits_for_gpus_alone
+from webhook.report.waiting import kueue_says, scheduler_says, standing, waits_for_gpus_alone
 
 
 def pod(spec: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
@@ -84,32 +82,3 @@ def test_the_scheduler_names_gpus_alone_or_has_said_nothing(words: str) -> None:
 @pytest.mark.parametrize("words", MORE)
 def test_the_scheduler_has_looked_for_victims_or_names_something_else(words: str) -> None:
     assert not waits_for_gpus_alone(words)
-
-
-def a_place(nth: int, **said: str) -> PlaceShown:
-    found = PlaceShown(nth, "lab", f"Job/j{nth}", f"uid-{nth}", "gpu-training", 2, 2, "2026-11-26T17:00:00Z", "")
-    return replace(found, **said)
-
-
-def a_line(*places: PlaceShown, workloads: int = 0) -> TenantShown:
-    row = RowShown("gpu-training", 6, 4, 2, 0)
-    return TenantShown("alpha", (row,), "Hold", held=HeldShown(9, 9, workloads or len(places), places))
-
-
-def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
-    line = a_line(a_place(1, short="gpu-training"), a_place(2), a_place(3, namespace="other"), workloads=7)
-    assert [*in_line(line, "lab", frozenset({"uid-1"}))] == [
-        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; place 1 of 7."
-    ]
-    assert [*in_line(line, "other", frozenset({"uid-of-pod", "uid-3"}))] == [
-        "It waits for 2 GPUs behind Job/j2, which comes first in the line of tenant alpha; place 3 of 7.",
-        "Before it: Job/j1 in lab (2 GPUs, gpu-training), Job/j2 in lab (2 GPUs, gpu-training); 4 GPUs in all.",
-    ]
-
-
-def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
-    assert [*in_line(a_line(a_place(1), workloads=40), "lab", frozenset({"uid-9"}))] == [
-        "It is not among the first 1 of the 40 workloads that wait in the line of tenant alpha."
-    ]
-    (told,) = in_line(a_line(), "lab", frozenset({"uid-9"}))
-    assert told.startswith("It is in no line of tenant alpha")

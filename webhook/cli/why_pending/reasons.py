@@ -16,6 +16,7 @@ from webhook.cli.cluster.one_object import (
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
 from webhook.cli.explain.next_pod import running_pods
 from webhook.cli.manifests.documents import Document
+from webhook.cli.why_pending.place_in_line import held_by_quota
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError, Forbidden, NotFound
@@ -23,17 +24,14 @@ from webhook.kube.paths import path
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, view
-from webhook.policy.assignment.request import GANG
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended
-from webhook.report.tenants import tenant_shown
 from webhook.report.waiting import (
     PENDING,
     RefusedPods,
     WhyPending,
-    in_line,
     kueue_says,
     lacks_a_volume,
     scheduler_says,
@@ -58,16 +56,6 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
         held = await held_by_quota(asked, pod) if pod.waits_for_quota else ()
         return replace(found, sentences=(*found.sentences, *held, *await kueue_about(asked, document)))
     return await _unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
-
-
-async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
-    """Where a pod that waits for its turn stands in the line of its tenant, as the TenantQuota says it."""
-    metadata = pod.metadata
-    tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(metadata.namespace))
-    if tenant is None or tenant.name not in asked.quotas:
-        return ()
-    uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
-    return tuple(in_line(tenant_shown(asked.quotas[tenant.name].quota), metadata.namespace, uids))
 
 
 async def _unscheduled(

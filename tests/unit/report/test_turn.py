@@ -1,0 +1,92 @@
+"""The turn of a pod that waits for quota: what is told of its place, and when it has room."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.report.tenants import HeldShown, PlaceShown, RowShown, TenantShown
+from webhook.report.turn import Use, in_line, place_in, room_at_latest, said_at_latest
+
+
+def a_place(nth: int, **said: str) -> PlaceShown:
+    found = PlaceShown(nth, "lab", f"Job/j{nth}", f"uid-{nth}", "gpu-training", 2, 2, "2026-11-26T17:00:00Z", "")
+    return replace(found, **said)
+
+
+def a_line(*places: PlaceShown, workloads: int = 0) -> TenantShown:
+    row = RowShown("gpu-training", 6, 4, 2, 0)
+    return TenantShown("alpha", (row,), "Hold", held=HeldShown(9, 9, workloads or len(places), places))
+
+
+def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
+    line = a_line(a_place(1, short="gpu-training"), a_place(2), a_place(3, namespace="other"), workloads=7)
+    assert [*in_line(line, place_in(line, "lab", frozenset({"uid-1"})))] == [
+        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; place 1 of 7."
+    ]
+    assert [*in_line(line, place_in(line, "other", frozenset({"uid-of-pod", "uid-3"})))] == [
+        "It waits for 2 GPUs behind Job/j2, which comes first in the line of tenant alpha; place 3 of 7.",
+        "Before it: Job/j1 in lab (2 GPUs, gpu-training), Job/j2 in lab (2 GPUs, gpu-training); 4 GPUs in all.",
+    ]
+
+
+def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
+    assert place_in(a_line(a_place(1), workloads=40), "lab", frozenset({"uid-9"})) is None
+    assert [*in_line(a_line(a_place(1), workloads=40), None)] == [
+        "It is not among the first 1 of the 40 workloads that wait in the line of tenant alpha."
+    ]
+    (told,) = in_line(a_line(), None)
+    assert told.startswith("It is in no line of tenant alpha")
+
+
+def test_what_could_not_have_room_even_alone_is_told_so() -> None:
+    line = a_line(a_place(1, short="gpu-training", gpus=7))
+    (told,) = in_line(line, line.held.line[0])
+    assert told == ("It waits for 7 GPUs in vain: tenant alpha may use 6 of gpu-training. Ask for less; place 1 of 1.")
+
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+ROW, TOTAL, ON_H100 = (
+    QuotaRow(Decimal(6), "gpu-training"),
+    QuotaRow(Decimal(10)),
+    QuotaRow(Decimal(4), "gpu-training", "h100"),
+)
+FULL = {ROW: Decimal(6), TOTAL: Decimal(9), ON_H100: Decimal(4)}
+
+
+def use(gpus: int, hour: int, flavor: str | None = None) -> Use:
+    return Use(Decimal(gpus), "gpu-training", flavor, NOON + timedelta(hours=hour))
+
+
+def hours_until_room(
+    places: int, *uses: Use, rows: tuple[QuotaRow, ...] = (ROW, TOTAL), flavor: str | None = None
+) -> float | None:
+    """For the last of so many places of 2 GPUs each."""
+    line = [a_place(nth) for nth in range(1, places + 1)]
+    found = room_at_latest(line, flavor, Tenant("alpha", rows=rows), FULL, uses)
+    return (found - NOON).total_seconds() / 3600 if found else None
+
+
+def test_declared_run_times_tell_when_there_is_room_at_the_latest() -> None:
+    assert hours_until_room(1, use(4, 2), use(2, 3)) == 2
+    assert hours_until_room(3, use(4, 2), use(2, 3)) == 3, "those before it need four of them"
+    assert said_at_latest(NOON).startswith("It has room at 2026-05-04T12:00:00Z at the latest")
+
+
+def test_without_enough_of_them_nothing_is_told() -> None:
+    assert hours_until_room(1) is None
+    assert hours_until_room(3, use(4, 2)) is None
+    assert hours_until_room(1, replace(use(4, 2), tier="gpu-batch")) is None, "its row is as short as before"
+
+
+def test_each_row_that_it_may_draw_on_has_to_have_room() -> None:
+    rows = (ROW, TOTAL, ON_H100)
+    assert hours_until_room(1, use(2, 1), use(2, 4, "h100"), rows=rows) == 4, "it may come to be an h100"
+    assert hours_until_room(1, use(2, 1), use(2, 4, "h100"), rows=rows, flavor="h100") == 4
+    assert hours_until_room(1, use(2, 1), use(2, 4, "h100"), rows=rows, flavor="a100") == 1
+
+
+def test_where_all_have_room_already_there_is_nothing_to_wait_for() -> None:
+    line = [a_place(1)]
+    assert room_at_latest(line, None, Tenant("alpha", rows=(ROW,)), {}, [use(4, 2)]) is None
