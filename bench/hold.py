@@ -161,7 +161,7 @@ def main() -> None:
         names = ("refuses", "holds", "line")
         for name in names:
             cluster.kubectl("create", "namespace", name)
-        for number in range(2):
+        for number in range(2 + held // 900):  # each takes 1,000 pods
             cluster.add_node(f"gpu-{number}", gpus=held)
         address = install_chart(cluster)
         webhook = start_webhook(cluster, address, "--log-level=warning")
