@@ -204,6 +204,10 @@ def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
     used = lambda: line.installed.get("resourcequota/native", line.namespace)["status"]["used"]  # noqa: E731
     name = "requests.nvidia.com/gpu"
     line.installed.eventually(lambda: used().get(name) == "8", "the quota, counted")
+    told = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
+    assert "[held-counted] ResourceQuota native counts pods that wait for quota too" in told
+    line.delete("job", "sweep")
+    line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")
     line.create(line.pod("waits", gpus=2))
     line.installed.eventually(lambda: used()[name] == "10", "the held pod in it")
     answer = line.installed.create(line.pod("late"), line.namespace)

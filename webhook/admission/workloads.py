@@ -23,6 +23,7 @@ from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.decide_workload import (
     WorkloadDecision,
+    counted_while_held,
     decide_workload,
     fit_of,
     gang_fit,
@@ -120,6 +121,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         starts = request.operation == "CREATE" and runs
         usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
         fit = fit_of(decision, usage)
+        if decision.waits:
+            notes += tuple(counted_while_held(decision, await cluster.lookups.quotas.native(request.namespace)))
         name = tenant.name if tenant else None
         problem = outranked_workload(decision.own, decision.leading.live, facts)
         if problem is not None:
@@ -144,7 +147,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal or not _grown(gang, before):
             return verdict
-        if mode is Mode.Enforce and any(tenant.holds_on(each.tier, each.flavor) for each in gang.charges):
+        if mode is Mode.Enforce and decision.waits:
             return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
         booking, dry_run = gang_booking(request, gang, tenant), request.dry_run or mode is Mode.Audit
         answer = await self.ledger.book(booking, dry_run=dry_run)

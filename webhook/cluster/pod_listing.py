@@ -36,12 +36,13 @@ Claims = Callable[[str, PodClaim], Awaitable[tuple[Devices, ...]]]
 class PodSummary(msgspec.Struct, frozen=True):
     """A pod that has not ended. `cpu` in cores and `memory` in bytes are what the scheduler sets aside for it.
 
-    `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what it
-    is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
-    PodGroup. `ends`: it is being deleted, and its grace period ends then. `unread`: what its claims ask for is not
-    known. The rest is there for pods with GPUs alone: those that it asks for by name, the type that the pod shows by
-    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, its labels, the
-    scheduler that places it, and since when it has `work_to_lose`, in seconds since 1970.
+    `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what
+    it is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller,
+    `group` its PodGroup. `held`: it waits for quota behind our gate. `ends`: it is being deleted, and its grace
+    period ends then. `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone:
+    those that it asks for by name, the type that the pod shows by itself, whether each container with GPUs has a
+    preStop, the hook that its annotation asks for, its labels, the scheduler that places it, and since when it has
+    `work_to_lose`, in seconds since 1970.
     """
 
     namespace: str
@@ -65,6 +66,7 @@ class PodSummary(msgspec.Struct, frozen=True):
     gang: str = ""
     group: str = ""
     gated: bool = False
+    held: bool = False
     ends: str = ""
     unread: bool = False
     asks: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
@@ -169,6 +171,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         gang=metadata.annotations.get(GANG, ""),
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
+        held=pod.waits_for_quota,
         ends=metadata.deletion_timestamp or "",
     )
     if not summary.gpus:

@@ -1,9 +1,10 @@
 """Decides on a workload: on the pods of each template, and on all together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling
@@ -25,6 +26,7 @@ from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.held_warnings import held_warnings
+from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
@@ -77,6 +79,12 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
         return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
 
     @property
+    def waits(self) -> bool:
+        """Whether any of its pods wait for their turn."""
+        tenant = self.facts.tenant
+        return tenant is not None and _waits(self.decisions, tenant)
+
+    @property
     def leading(self) -> Decision:
         """The decision that stands for the whole: of what holds most GPUs; of a pipeline's equal steps, what trains."""
         return max(self.decisions, key=_weight)
@@ -103,6 +111,8 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told += unlisted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
+    if gang is not None:
+        _refuse_named_node(facts, decisions)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
@@ -159,6 +169,18 @@ def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterat
             )
 
 
+def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
+    """A warning of the first ResourceQuota that counts its pods, also while they wait for their turn."""
+    if not _made_by_another(decision.facts):
+        counting = (quota for quota in quotas for each in decision.decisions if _counts(quota, each))
+        yield from (AdmissionWarning("held-counted", quota=quota.name) for quota in islice(counting, 1))
+
+
+def _counts(quota: NativeQuota, decision: Decision) -> bool:
+    asked, tier = decision.tier_request, decision.assignment.tier
+    return tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy)
+
+
 def growth_told(
     decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage
 ) -> tuple[AdmissionWarning, ...]:
@@ -197,6 +219,16 @@ def _gang(decisions: tuple[Decision, ...], facts: Facts) -> GangDemand | None:
     if gang_among(facts.owners) is not facts.owners[0]:
         return None
     return gang_of([each.least for each in decisions if each.least])
+
+
+def _refuse_named_node(facts: Facts, decisions: tuple[Decision, ...]) -> None:
+    """Raises Refused for pods of a gang that would not wait: no gate can be on a pod that names its node."""
+    if facts.tenant is None or not _waits(decisions, facts.tenant):
+        return
+    for member in facts.owners[0].members:
+        if node := member.template.spec.node_name:
+            with _placed(member):
+                raise Refused(Reason.INVALID, "gang-names-node", "spec.nodeName", node=node, tenant=facts.tenant.name)
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:

@@ -113,6 +113,8 @@ _OF_HOOKS: Mapping[str, str] = {
 _OF_QUOTAS: Mapping[str, str] = {
     "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
     "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
+    "gang-names-node": "{node:shown} is named, so these pods would not wait for quota with the others of their gang, "
+    "as tenant {tenant} has it; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: {node:shown}}}",
     "node-before-line": "tenant {tenant}: {waiting} before this pod, which names its node and can't wait; leave that "
     "out",
     "group-before-line": "tenant {tenant}: {waiting} before this pod, and {group} can't wait: no workload makes it; "

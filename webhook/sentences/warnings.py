@@ -222,6 +222,14 @@ WARNINGS = (
         "that went for it.",
     ),
     WarningText(
+        "held-counted",
+        "ResourceQuota {quota} counts pods that wait for quota too: it may refuse what could wait",
+        "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota, and the ResourceQuota of the "
+        "namespace counts pods from their create, also those behind a gate. Where it is full, a pod is refused that "
+        "would have had a place in the line. Leave GPUs to the TenantQuota, or let the ResourceQuota have room for all "
+        "that may wait.",
+    ),
+    WarningText(
         "held-deadline",
         "activeDeadlineSeconds {seconds} runs on while its pods wait for quota; allow more, or suspend it",
         "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota, and pods that wait count as "

@@ -181,6 +181,18 @@ async def test_where_the_tenant_holds_what_can_never_fit_is_refused() -> None:
     assert answer.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
+async def test_a_gang_that_waits_does_not_name_its_node() -> None:
+    """Such pods take no gate, so half of it would run."""
+    on_a_node = a_pytorchjob(a_pod().asking(2).having("spec.nodeName", "gpu-7"), workers=2)
+    answer = await World(ALPHA.having("spec.onExceed", "Hold")).validate(on_a_node)
+    assert answer.sentence == (
+        "spec.pytorchReplicaSpecs.Worker.template.spec.nodeName: gpu-7 is named, so these pods would "
+        "not wait for quota with the others of their gang, as tenant alpha has it; leave the field out, and write "
+        "nodeSelector: {kubernetes.io/hostname: gpu-7}"
+    )
+    assert (await World(ALPHA).validate(on_a_node)).allowed
+
+
 async def test_no_tier_is_a_way_round_the_total() -> None:
     """Its third pod will be refused, though the tenant demotes."""
     world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-batch").allowing("10"))

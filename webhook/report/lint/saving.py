@@ -76,6 +76,18 @@ def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
 
 
+def held_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Only where some of its pods run that can't be evicted meanwhile."""
+    for budget in (each for each in snapshot.budgets if not each.allowed):
+        pods = snapshot.pods_by_namespace.get(budget.namespace, ())
+        covered = [pod for pod in pods if budget.covers(pod.namespace, pod.labels)]
+        held, running = sum(pod.held for pod in covered), sum(bool(pod.node) for pod in covered)
+        if held and running:
+            what = f"{number_of(held, 'pod')} that wait{'s' if held == 1 else ''} for quota"
+            spared = f"{number_of(running, 'pod')} that run{'s' if running == 1 else ''}"
+            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", f"{what}, so it spares {spared}")
+
+
 def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Trainings of a tier that another one evicts, where neither Kueue nor another scheduler chooses among them."""
     for tier in snapshot.policy.tiers:
@@ -184,6 +196,16 @@ RULES = (
         "The scheduler evicts where it breaks the fewest PodDisruptionBudgets, before it looks at priorities: it "
         "spares these pods, and may evict pods of a higher tier on another node. A drain of their node waits for ever.",
         "Let the budget allow a disruption (`maxUnavailable: 1`), or give the workload the tier that it deserves.",
+    ),
+    LintRule(
+        "held-counts-as-down",
+        Severity.WARNING,
+        ("pods", "budgets"),
+        held_counts_as_down,
+        "A pod that waits for quota (`onExceed: Hold`) is no healthy one to a PodDisruptionBudget. So the budget lets "
+        "none of its siblings that run be evicted, and a drain of their node waits until the line is empty.",
+        "Let the budget allow so many more (`maxUnavailable`), or scale the workload to what its tenant's quota has "
+        "room for.",
     ),
     LintRule(
         "evicted-by-age",
