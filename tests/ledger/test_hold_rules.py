@@ -9,9 +9,11 @@ from tests.ledger.cluster import Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from webhook.ledger.account import Account
 from webhook.ledger.leader import gated_pods, line, opening
 from webhook.ledger.leader.expiry import Proof
-from webhook.ledger.leader.gated_pods import GatedPods
+from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
+from webhook.ledger.leader.pod_view import PodView
 
 STORIES = Stories()
 
@@ -264,7 +266,32 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     assert cluster.charge() == 2
 
 
-@STORIES.of("finish", replaced(opening, "_promised", lambda *_: iter(())))
+def _promised_alone(account: Account, view: PodView) -> list[GatedPod]:
+    return [each for each in line.let_in_by(account, view) if each.asks_for_gpus]
+
+
+@STORIES.of("members", replaced(opening, "let_in_by", _promised_alone))
+async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
+    """The worker may be made only when the driver runs, so that the driver alone gets the gang its turn."""
+    await holding(cluster, 3)
+    await cluster.gated("A", gpus=3)
+    await cluster.time(1)
+    await cluster.declared("G", gpus=2)
+    await cluster.gated("driver", gpus=0, gang="G")
+    await cluster.time(1)
+    assert cluster.open() == ["A"]
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["driver"]
+    assert cluster.charge() == 2
+    await cluster.gated("worker", gpus=2, gang="G")
+    await cluster.gated("lone", gpus=0)
+    await cluster.time(1)
+    assert cluster.open() == ["driver", "worker", "lone"]
+    assert cluster.charge() == 2
+
+
+@STORIES.of("finish", replaced(opening, "let_in_by", lambda *_: iter(())))
 async def the_next_leader_opens_what_one_has_booked(cluster: Cluster) -> None:
     dying = await holding(cluster, 1)
     dying.client.hold("PATCH")

@@ -27,6 +27,20 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     assert len(team.pods()) == 5
 
 
+def test_where_the_tenant_holds_it_waits_whole_with_its_coordinator_that_has_no_gpu(team: Team) -> None:
+    team.may_use({"tier": "gpu-training", "gpus": "8"}, onExceed="Hold")
+    assert team.apply(a_jobset("first")) == ""
+    team.runs(5)
+    assert "its pods wait for their turn" in team.apply(a_jobset("second", nodes=6))
+    team.eventually(lambda: len(team.pods()) == 12, "the second one's pods")
+    waiting = [pod for pod in team.pods() if pod["spec"].get("schedulingGates")]
+    assert len(waiting) == 7
+    assert all(pod["metadata"]["name"].startswith("second-") for pod in waiting)
+    team.delete("jobset/first")
+    team.runs(7)
+    team.shows("gpu-training 6/8")
+
+
 def test_a_demoted_jobset_is_whole(team: Team) -> None:
     team.may_use({"tier": "gpu-training", "gpus": "2"}, {"gpus": "16"}, onExceed="Demote")
     assert "all pods of this JobSet run as gpu-serving" in team.apply(a_jobset("train"))

@@ -15,7 +15,7 @@ from webhook.objects.refusal import Reason, Refusal, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
-from webhook.policy.assignment.request import may_concern
+from webhook.policy.assignment.request import gang_with_gpus, may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_fits_ever, pod_warnings, without_room
 from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
@@ -24,6 +24,7 @@ from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import PodsTogether
+from webhook.policy.workloads.workload import gang_among
 
 
 class PodReviewer(Reviewer, frozen=True):
@@ -57,7 +58,7 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
         #    way round the ceiling, and that it forges no mark.
-        if pod.waits_for_quota and not (decision and decision.charge and decision.charge.gpus):
+        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_held(decision))):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
@@ -204,7 +205,21 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
 def _is_held(decision: Decision) -> bool:
     """Whether it waits for its turn. A group of pods that no workload makes is let in as a whole or refused."""
     facts = decision.tier_request.facts
+    if not _asks_for_gpus(decision):
+        return _waits_with_gang(decision)
     return facts.together is None and is_held(decision.tier_request.pod, facts.tenant, decision.charge)
+
+
+def _asks_for_gpus(decision: Decision) -> bool:
+    return decision.charge is not None and decision.charge.gpus > 0
+
+
+def _waits_with_gang(decision: Decision) -> bool:
+    """Whether it is of a gang whose other pods wait for GPUs: it would begin without them."""
+    asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
+    if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
+        return False
+    return tenant.holds_on(charge.tier, charge.flavor) and gang_with_gpus(asked.facts, asked.policy) is not None
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:

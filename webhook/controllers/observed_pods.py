@@ -28,7 +28,8 @@ from webhook.ledger.protocol import Gated, Holding
 from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE, Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
-from webhook.policy.quota.charges import Charge, charge_of
+from webhook.policy.quota.charges import Charge, charge_of, tier_counted
+from webhook.policy.quota.demand import NOTHING
 from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.quota.held import TOLD
 from webhook.policy.values.tier_policy import TierPolicy
@@ -203,7 +204,9 @@ class ObservedPods:
         if seen.pod.spec.resource_claims:
             claimed = await self._devices.of(seen)
             claimant = Claimant(metadata.uid, metadata.namespace, metadata.name, claimed)
-        charge = None if claimed.unread else charge_of(seen.pod, claimed.devices, policy)
+        charge = (
+            None if claimed.unread else charge_of(seen.pod, claimed.devices, policy) or _waits_with_gang(seen, policy)
+        )
         if charge is None:
             return Observed(None, claimant) if claimant else None
         holding = Holding(
@@ -237,7 +240,7 @@ class ObservedPods:
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
     """How the pod waits for a node; None where it has one, or is being deleted."""
     metadata, spec = seen.pod.metadata, seen.pod.spec
-    if spec.node_name or metadata.deletion_timestamp:
+    if spec.node_name or metadata.deletion_timestamp or not charge.gpus:
         return None
     owner = metadata.controller
     workload = f"{owner.kind}/{owner.name}" if owner and len(owner.kind + owner.name) <= LONGEST_UID else ""
@@ -253,6 +256,14 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
         metadata.name,
         bool(gates),
     )
+
+
+def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
+    """The charge of a pod without GPUs that waits behind our gate: nothing."""
+    spec = seen.pod.spec
+    if not seen.pod.waits_for_quota or seen.pod.metadata.deletion_timestamp:
+        return None
+    return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
 
 
 def _gated(seen: SeenPod) -> Gated | None:

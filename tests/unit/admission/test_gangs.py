@@ -246,3 +246,22 @@ async def test_a_label_on_a_finished_job_needs_no_room() -> None:
     job = a_pytorchjob(a_pod().asking(4), workers=2).having("status", done)
     answer = await World(a_tenant().allowing("8")).update(job, job.of_tier("gpu-batch"))
     assert answer.allowed
+
+
+GATES = [{"name": "gpu-tiers.dev/quota"}]
+
+
+async def test_a_member_without_gpus_waits_with_the_others_that_wait_for_quota() -> None:
+    """The launcher would begin, find no worker, and fail so often that the job gives up."""
+    master = {"replicas": 1, "template": a_pod().running().template()}
+    job = a_pytorchjob(a_pod().asking(2), workers=2).having("spec.pytorchReplicaSpecs.Master", master)
+    labels = {"training.kubeflow.org/job-name": "work"}
+    launcher = a_pod().running().owned_by(job).labelled(labels)
+    world = World(job, a_tenant(onExceed="Hold").allowing("6", tier="gpu-training"))
+    patched = (await world.mutate(launcher)).patched
+    assert patched["spec"]["schedulingGates"] == GATES
+    assert (await world.validate(patched)).allowed
+    refusing = World(job, a_tenant().allowing("6", tier="gpu-training"))
+    assert "schedulingGates" not in (await refusing.mutate(launcher)).patched["spec"]
+    lone = a_pod().running().labelled({"gpu-tiers.dev/tier": "gpu-training"})
+    assert "schedulingGates" not in (await world.mutate(lone)).patched["spec"]

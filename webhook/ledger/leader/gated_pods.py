@@ -40,6 +40,11 @@ class GatedPod(msgspec.Struct, frozen=True):
     def priority(self) -> int:
         return -self.turn[0]
 
+    @property
+    def asks_for_gpus(self) -> bool:
+        """Not where it only waits for the others of its gang."""
+        return self.holding.charge.gpus > 0
+
     def asks_for(self, promise: Holder) -> bool:
         """Whether it still asks for what it was promised: it may have got a node selector since."""
         return promise.charges == (self.holding.charge,)

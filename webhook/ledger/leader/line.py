@@ -51,15 +51,30 @@ class LineEntry(msgspec.Struct, frozen=True):
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
 
+def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
+    """The pods that wait for their gate alone.
+
+    The account promises them what they ask for; or they ask for no GPUs, and it has their gang, or they are of none.
+    """
+    for promise in account.reservations:
+        pod = view.gated.get(promise.uid)
+        if pod is not None and pod.asks_for(promise):
+            yield pod
+    gangs = {each.key for each in account.gangs}
+    for pod in view.gated.of(account.namespaces):
+        if not pod.asks_for_gpus and ((key := _gang_of(pod, view)) is None or key in gangs):
+            yield pod
+
+
 def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     """Who waits in the namespaces of an account, in the order of their turns.
 
-    A pod that the account promises its GPUs to waits for its gate alone, and a gang for its workload to be seen.
+    Who is let in waits for its gate alone, and a gang for its workload to be seen.
     """
-    promised = {each.uid for each in account.reservations}
+    let_in = {each.uid for each in let_in_by(account, view)}
     gangs, alone = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod]()
     for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
-        if pod.uid not in promised:
+        if pod.uid not in let_in:
             key = _gang_of(pod, view)
             (gangs[key] if key else alone).append(pod)
     booked = {each.key: each for each in account.gangs}
@@ -227,7 +242,8 @@ def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant) -> Booked | Sho
     whole = copy.book(waiting.gang) if waiting.gang else Booked()
     if not isinstance(whole, Booked):
         return whole
-    answers = [copy.book(_of(pod, tenant)) for pod in waiting.pods[: len(waiting.pods) - waiting.beyond]]
+    within = waiting.pods[: len(waiting.pods) - waiting.beyond]
+    answers = [copy.book(_of(pod, tenant)) for pod in within if pod.asks_for_gpus]
     return next((each for each in answers if not isinstance(each, Booked)), Booked())
 
 

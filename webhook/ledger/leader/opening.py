@@ -7,10 +7,11 @@ looked at: the API server refuses it where the pod has changed since. Whoever le
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from webhook.kube.errors import ApiError
-from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
-from webhook.ledger.leader.line import InLine, book_line
+from webhook.ledger.leader.gated_pods import GatedPod
+from webhook.ledger.leader.line import InLine, book_line, let_in_by
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
 from webhook.ledger.protocol import TryAgain
@@ -49,7 +50,8 @@ class Opening:
         self._let_in = {}
         self._tell_of_no_line(lines)
         await for_each(lines, self._book)
-        promised = (each for name in lines for each in _promised(versions.newest(name), gated))
+        accounts = [version.account for name in lines if (version := versions.newest(name)) and version.sealed]
+        promised = chain.from_iterable(let_in_by(each, self._leading.view) for each in accounts)
         self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
         self._woken.set()
 
@@ -120,11 +122,3 @@ class Opening:
 
 def _has_any(version: Version | None, namespaces: set[str]) -> bool:
     return version is not None and version.sealed and not namespaces.isdisjoint(version.account.namespaces)
-
-
-def _promised(version: Version | None, gated: GatedPods) -> Iterator[GatedPod]:
-    """The gated pods that ask for what the account promises them."""
-    for promise in version.account.reservations if version and version.sealed else ():
-        pod = gated.get(promise.uid)
-        if pod is not None and pod.asks_for(promise):
-            yield pod
