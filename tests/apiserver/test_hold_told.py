@@ -145,6 +145,40 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     assert second.endswith("its turn")
 
 
+def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: Line) -> None:
+    policy, admission = f"frozen-{line.namespace}", "admissionregistration.k8s.io/v1"
+    here = {"matchLabels": {"kubernetes.io/metadata.name": line.namespace}}
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]
+    spec = {
+        "matchConstraints": {"namespaceSelector": here, "resourceRules": rules},
+        "validations": [{"expression": "oldObject.metadata.name != 'waits'", "message": "no pod may change now"}],
+    }
+    bound = {"policyName": policy, "validationActions": ["Deny"]}
+    line.create(line.pod("there", gpus=6))
+    line.eventually_runs("there")
+    line.create(line.pod("waits"))
+    kind, meta = "ValidatingAdmissionPolicy", {"name": policy}
+    line.create({"apiVersion": admission, "kind": kind, "metadata": meta, "spec": spec})
+    line.create({"apiVersion": admission, "kind": f"{kind}Binding", "metadata": meta, "spec": bound})
+
+    def changed() -> str:
+        change = ("annotate", "pod", "waits", "a=b", f"--namespace={line.namespace}", "--dry-run=server")
+        return line.installed.cluster.kubectl(*change, check=False).stderr
+
+    def said() -> str:
+        return run(line.installed, "why-pending", "waits", f"--namespace={line.namespace}").stdout
+
+    try:
+        line.installed.eventually(lambda: "no pod may change now" in changed(), "the policy, in force")
+        line.delete("pod", "there")
+        line.installed.eventually(lambda: "no pod may change now" in said(), "who refuses")
+        assert "its turn has come, and its GPUs are kept for it, but its gate can't be opened" in said()
+        assert line.waiting() == {"waits"}
+    finally:
+        line.installed.cluster.kubectl("delete", f"{kind},{kind}Binding".lower(), policy)
+    line.eventually_runs("waits")
+
+
 def test_a_line_that_does_not_change_is_written_once(line: Line) -> None:
     line.create(line.pod("there", gpus=6))
     line.eventually_runs("there")

@@ -9,6 +9,7 @@ import pytest
 
 from .installed import Installed, Tree, gpu_pod
 from .test_changed_claims import devices_on
+from .test_commands import run
 from .test_hold import GATE, Line, line, wide
 from .test_native_gangs import a_gang, apply_gang, runs_whole
 from .test_pod_groups import version
@@ -64,6 +65,8 @@ def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is
     late = "ProgressDeadlineExceeded"
     line.installed.eventually(lambda: condition(line, where[1], "Progressing").get("reason") == late, late)
     assert line.running() == before
+    why = run(line.installed, "why-pending", where[1], where[0]).stdout
+    assert "A rollout is under way: its rollouts wait beside their old pods; set" in why
     line.installed.tenant(f"hold-{line.namespace}", line.namespace, quotas=[{"gpus": 16}], onExceed="Hold")
     line.installed.eventually(lambda: len(line.pods()) == 1 == len(line.running() - before), "the new pod alone")
     done = "NewReplicaSetAvailable"

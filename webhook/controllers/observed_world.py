@@ -20,17 +20,20 @@ from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.opened_gates import OpenedGates
 from webhook.kube.client import Client
+from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.wire import RFC_3339
 from webhook.ledger.leader.line import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
 from webhook.ledger.versions import Version
+from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, read
 from webhook.policy.quota.charges import Charge, StrandedGang, stranded
 from webhook.policy.quota.conditions import conditions_of
+from webhook.policy.quota.held import NOT_OPENED
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds.table import KindRow
@@ -172,8 +175,15 @@ class ObservedWorld:
         return not keeps or mode is not Mode.Enforce
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
-        with self._gates.opening(uid, holding):
-            await self._pods.open_gate(uid, holding)
+        try:
+            with self._gates.opening(uid, holding):
+                await self._pods.open_gate(uid, holding)
+        except (Conflict, NotFound):
+            raise  # it has changed or is gone, and is looked at again
+        except Failed as refused:
+            told = sentence(Phrase("gate-not-opened", problem=refused.said or str(refused)))
+            self._events.add(Regarding("v1", "Pod", holding.name, uid, holding.namespace), NOT_OPENED, told)
+            raise
 
     def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
         self._lines.tell(tenant, line)

@@ -1,20 +1,24 @@
 """Finds out when the turn of a pod comes that waits for quota."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timedelta
 
-from webhook.cli.cluster.one_object import AskedCluster
+from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.pod_listing import pods_with_json
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
 from webhook.ledger.versions import Version
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Pod
-from webhook.objects.view import View, read, view
+from webhook.objects.view import Tree, View, at, read, view
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.flavors import named_flavor
+from webhook.policy.quota.held import NOT_OPENED
+from webhook.policy.quota.held_warnings import held_warnings
 from webhook.report.tenants import PlaceShown, tenant_shown
 from webhook.report.turn import Use, in_line, place_in, room_at_latest, said_at_latest
+from webhook.sentences.sentence import warning_words
 
 
 async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
@@ -29,9 +33,18 @@ async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     place = place_in(shown, metadata.namespace, uids)
     told = in_line(shown, place)
     if place is None:
-        return tuple(told)
+        events = await events_about(asked, metadata.namespace, metadata.uid) or ()
+        return (*told, *(f"gpu-tiers says: {each['message']}." for each in events if each.get("reason") == NOT_OPENED))
     flavor = named_flavor(pod, asked.policy.flavors)
     return (*told, *[each async for each in _estimate(asked, version, shown.held.line[: place.nth], flavor)])
+
+
+def beside_old_pods(tree: Tree, kind: GroupKind) -> Iterator[str]:
+    """That a rollout waits for GPUs that its own old pods may hold, and they for it."""
+    pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
+    if pods and pods != new:
+        surges = (each for each in held_warnings(tree, kind) if each.id == "held-surge")
+        yield from (f"A rollout is under way: {warning_words(each)}." for each in surges)
 
 
 async def _estimate(

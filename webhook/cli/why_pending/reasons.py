@@ -16,7 +16,7 @@ from webhook.cli.cluster.one_object import (
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
 from webhook.cli.explain.next_pod import running_pods
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.place_in_line import held_by_quota
+from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError, Forbidden, NotFound
@@ -179,7 +179,9 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     waiting = [each for each in pods or () if standing(each).state in PENDING]
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
-        found = replace(found, object=f"{document.kind}/{document.name}")
+        held = view(waiting[0], Pod).waits_for_quota
+        rollout = beside_old_pods(document.tree, document.group_kind) if held else ()
+        found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
     refused = await last_refusal(asked, document.namespace, document.uid, pods or ())
     if refused is None and not waiting:
         return await _without_refusal(asked, document, found, pods)

@@ -19,6 +19,9 @@ MOST_PLACES = 20
 TOLD = "waits for "
 """So begins what a pod's condition says once it was told. The API server's own words are of gates alone."""
 
+NOT_OPENED = "GateNotOpened"
+"""The reason of the Event on a pod whose turn has come, and whose gate somebody else keeps shut."""
+
 
 class HeldPlace(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
