@@ -56,7 +56,8 @@ need the value `webhook.pathSecret`.
 helm uninstall gpu-tiers --namespace gpu-tiers
 ```
 
-Both webhook configurations and the admission policies go, and with them all that gpu-tiers asks of anyone.
+Both webhook configurations and the admission policies go, and with them all that gpu-tiers asks of anyone. A Job then
+lets the pods go that wait for quota, unless `hold.openAtUninstall` is false or hooks are off (`--no-hooks`).
 PriorityClasses and the CRD stay, because pods and TenantQuotas need them.
 
 ## Values

@@ -1,4 +1,4 @@
-"""`gpu-tiers open-gates` on a real API server: break-glass for pods that wait for quota, and before an uninstall."""
+"""`gpu-tiers open-gates` on a real API server: break-glass for pods that wait for quota, and an uninstall's end."""
 
 import json
 import re
@@ -9,12 +9,10 @@ from typer.testing import CliRunner, Result
 
 from installation.helm import ROOT
 from localcluster import Cluster
-from localcluster.waiting import wait_until
 from webhook.cli.main import app
 
 from .installed import Installed
-from .test_hold_guard import BY_NAME, GATE, REFUSAL, full, held
-from .test_hold_guard import ROOT as SOMEBODY_ELSE
+from .test_hold_guard import GATE, full, held
 
 pytestmark = pytest.mark.apiserver
 __all__ = ["full"]
@@ -67,9 +65,7 @@ def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, names
 
     cluster.kubectl("delete", "validatingadmissionpolicybinding", BINDING)
     try:
-        by_hand = ("patch", "pod", "held-0", f"--namespace={namespace}", "-p", json.dumps(BY_NAME), "--dry-run=server")
-        wait_until(lambda: REFUSAL not in cluster.kubectl(*by_hand, *SOMEBODY_ELSE, check=False).stderr, 30, "its end")
-        opened = asked(cluster, namespace, "--yes", kubeconfig=stranger)
+        opened = asked(cluster, namespace, "--yes", "--wait-seconds=30", kubeconfig=stranger)
         assert opened.exit_code == 0, opened.output
         assert "Opened: 20 of 20 gates. Quotas may be overdrawn by them: gpu-tiers usage tells." in opened.output
         assert set(map(tuple, gates(cluster, namespace).values())) == {(OTHER,)}, "those of others stay"
@@ -82,4 +78,4 @@ def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, names
 def test_the_page_says_these_commands() -> None:
     page = (ROOT / "docs" / "break-glass.md").read_text()
     assert re.findall(r"^kubectl delete validatingadmissionpolicybinding (\S+)$", page, re.MULTILINE) == [BINDING]
-    assert re.findall(r"^gpu-tiers open-gates (.*)$", page, re.MULTILINE) == ["--yes"]
+    assert re.findall(r"^gpu-tiers open-gates (.*)$", page, re.MULTILINE) == ["--yes --wait-seconds=30"]

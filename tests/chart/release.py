@@ -43,7 +43,8 @@ class Release:
         return self._run(command, NAME, f"--namespace={NAME}", *arguments, values=values or None)
 
     def uninstall(self) -> Answer:
-        arguments = ("uninstall", NAME, f"--namespace={NAME}")
+        """Without the Job at its end, for no node runs that."""
+        arguments = ("uninstall", NAME, f"--namespace={NAME}", "--no-hooks")
         return self._done(self._run(*arguments))
 
     def entries(self) -> dict[str, dict[str, Any]]:
@@ -61,7 +62,7 @@ class Release:
     def wipe(self) -> None:
         """Leave a cluster that has never seen the chart, but for the empty namespaces: those take long to go."""
         for name in self._releases:
-            self._helm("uninstall", name)
+            self._helm("uninstall", name, "--no-hooks")
         ours = [name for name in self.names("priorityclass") if not name.startswith("system-")]
         if ours:
             self.cluster.kubectl("delete", "priorityclass", *ours)

@@ -1,5 +1,6 @@
 """What the chart runs inside the cluster, as far as an API server judges it: fields, rights, pod security."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from localcluster import Cluster
 
 from .asking import pod, try_create
 from .conftest import Render, wiped
+from .helm import Manifest
 from .release import CONFIGURATION, Release
 
 pytestmark = pytest.mark.apiserver
@@ -47,15 +49,20 @@ def test_everything_that_runs_is_accepted_by_the_api_server(release: Release) ->
         assert said.strip() == answer, question
 
 
+def pod_of(workload: Manifest) -> Manifest:
+    template = workload["spec"]["template"]
+    return template | {"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"] | {"name": "tried"}}
+
+
 def test_its_own_pods_meet_the_restricted_standard(release: Release, render: Render) -> None:
     restricted = "pod-security.kubernetes.io/enforce=restricted"
     release.cluster.kubectl("label", "namespace", "gpu-tiers", restricted)
     chart = render()
-    template = chart.one("Deployment")["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
-    template["metadata"] = template["metadata"] | {"name": "webhook"}
-    for manifest in (template, chart.one("Pod")):
+    release.cluster.apply(json.dumps(chart.one("ServiceAccount", "gpu-tiers-open-gates")))
+    for manifest in (pod_of(chart.one("Deployment")), chart.one("Pod"), pod_of(chart.one("Job"))):
         answer = try_create(release.cluster, "gpu-tiers", manifest)
         assert not answer.code, answer.stderr
     refused = try_create(release.cluster, "gpu-tiers", pod())
     assert "violates PodSecurity" in refused.stderr
     release.cluster.kubectl("label", "namespace", "gpu-tiers", "pod-security.kubernetes.io/enforce-")
+    release.cluster.kubectl("delete", "serviceaccount", "gpu-tiers-open-gates", "--namespace=gpu-tiers")

@@ -16,7 +16,7 @@ from webhook.server.request_limits import Limits
 
 from .conftest import Render
 from .helm import SECRET, Chart, Manifest
-from .test_values import container, pod_spec
+from .test_values import container, pod_spec, pod_specs
 
 FIRST_CALL, SECOND_CALL = "pods.mutate.gpu-tiers.dev", "pods-again.mutate.gpu-tiers.dev"
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
@@ -194,7 +194,7 @@ def test_only_what_adds_to_view_reaches_anybody_by_itself(render: Render, chart:
     beside = render(webhook={"url": "https://gpu-tiers.example.com"})
     assert {each["metadata"]["name"] for each in beside.of("ClusterRole")} == set(READERS)
     none = render(rbac={"reader": {"create": False}, "aggregateToView": False})
-    assert [each["metadata"]["name"] for each in none.of("ClusterRole")] == ["gpu-tiers"]
+    assert [each["metadata"]["name"] for each in none.of("ClusterRole")] == ["gpu-tiers", "gpu-tiers-open-gates"]
 
 
 def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:
@@ -297,7 +297,7 @@ def pairs(rules: Iterable[Manifest]) -> set[tuple[str, str]]:
 
 
 def test_the_pod_meets_the_restricted_pod_security_standard(chart: Chart) -> None:
-    for each in (pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"]):
+    for each in pod_specs(chart):
         assert each["securityContext"]["runAsNonRoot"] is True
         assert each["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         (only,) = each["containers"]

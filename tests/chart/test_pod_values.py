@@ -4,7 +4,7 @@ import pytest
 
 from .conftest import Render
 from .helm import Chart, Manifest
-from .test_values import container, pod_spec
+from .test_values import container, pod_spec, pod_specs
 
 ON_THE_NODES = {"hostNetwork": True, "ports": {"webhook": 19443, "metrics": 18080}}
 
@@ -44,7 +44,7 @@ def test_on_the_nodes_network_the_page_is_for_those_with_a_token_alone(render: R
 
 def test_the_pods_have_users_of_their_own_where_that_is_asked_for(render: Render) -> None:
     for chart, expected in ((render(), None), (render(hostUsers=False), False), (render(hostUsers=True), True)):
-        for spec in (pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"]):
+        for spec in pod_specs(chart):
             assert spec.get("hostUsers") is expected
 
 
@@ -83,7 +83,7 @@ def test_an_issuer_of_your_own_signs_and_the_chart_makes_none(render: Render) ->
 def test_a_field_of_a_security_context_goes_with_null(render: Render) -> None:
     users = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}
     chart = render(podSecurityContext=users, securityContext={"runAsNonRoot": True})
-    for spec in (pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"]):
+    for spec in pod_specs(chart):
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
         (only,) = spec["containers"]
         assert only["securityContext"]["runAsNonRoot"] is True
@@ -166,9 +166,9 @@ def test_rollouts_drains_and_probes_can_be_told_otherwise(render: Render) -> Non
 
 def test_an_account_that_exists_gets_the_rights_and_roles_of_your_own_get_none(render: Render) -> None:
     chart = render(serviceAccount={"create": False, "name": "existing"})
-    assert not chart.of("ServiceAccount")
+    assert [each["metadata"]["name"] for each in chart.of("ServiceAccount")] == ["gpu-tiers-open-gates"]
     assert pod_spec(chart.one("Deployment"))["serviceAccountName"] == "existing"
-    bound = [*chart.one("ClusterRoleBinding")["subjects"], *chart.one("RoleBinding")["subjects"]]
+    bound = [*chart.one("ClusterRoleBinding", "gpu-tiers")["subjects"], *chart.one("RoleBinding")["subjects"]]
     assert {each["name"] for each in bound} == {"existing"}
     seats = chart.one("FlowSchema")["spec"]["rules"][0]["subjects"]
     assert seats[0]["serviceAccount"]["name"] == "existing"
@@ -189,7 +189,7 @@ def test_an_air_gapped_cluster_pulls_from_its_own_registry(render: Render, value
     values = {"imagePullSecrets": [{"name": "own"}], **values}
     values["global"] = {"imagePullSecrets": [{"name": "umbrella"}, {"name": "own"}], **values.get("global", {})}
     chart = render(**values)
-    for spec in (pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"]):
+    for spec in pod_specs(chart):
         assert spec["containers"][0]["image"].startswith(image)
         assert spec["imagePullSecrets"] == [{"name": "own"}, {"name": "umbrella"}]
 

@@ -239,6 +239,11 @@ def pod_spec(deployment: Manifest) -> dict[str, Any]:
     return spec
 
 
+def pod_specs(chart: Chart) -> list[dict[str, Any]]:
+    """Of all pods that the chart runs: the webhook's, that of `helm test`, and that of the uninstall's Job."""
+    return [pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"], pod_spec(chart.one("Job"))]
+
+
 def container(deployment: Manifest) -> dict[str, Any]:
     (only,) = pod_spec(deployment)["containers"]
     return dict(only)

@@ -1,19 +1,97 @@
-"""The end of the release that all tests here share."""
+"""The end of the release that all tests here share: nothing of it is left, and nobody waits for it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
+import yaml
 
-from demonstration.workloads import gpu_pod
+from demonstration.workloads import create, gpu_pod
+from installation.helm import RELEASE, helm
 from localcluster.node import NodeCluster
+from localcluster.waiting import wait_until
+from tests.builders import tenant_quota
 
-from .release import Release
+from .release import NAMESPACE, Release, Tree
+from .together import SECONDS
 
 pytestmark = pytest.mark.node
 
+OPENER = "gpu-tiers-open-gates"
+ACCOUNT = f"system:serviceaccount:gpu-tiers:{OPENER}"
+QUOTA = {"quotas": [{"tier": "gpu-batch", "gpus": 1}], "onExceed": "Hold"}
 
-def test_uninstall_leaves_no_webhook_behind(release: Release, node: NodeCluster, namespace: str) -> None:
+
+@pytest.fixture
+def held(release: Release, node: NodeCluster, namespace: str) -> Iterator[str]:
+    """A pod whose tenant has no room for it; the node has."""
+    assert release.installed
+    node.apply(json.dumps(tenant_quota(namespace, namespace, **QUOTA)))
+    node.kubectl("wait", "--for=condition=Ready", f"tenantquota/{namespace}", f"--timeout={SECONDS}s")
+    for name in ("first", "held"):
+        create(node, namespace, gpu_pod(name, "sleep", "600", tier="gpu-batch"))
+        wait_until(partial(is_running, node, namespace, "first"), SECONDS, "the one that has room")
+    assert gated(node, namespace, "held")
+    yield "held"
+    node.kubectl("delete", "tenantquota", namespace)
+
+
+def is_running(node: NodeCluster, namespace: str, name: str) -> bool:
+    phase = node.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=jsonpath={.status.phase}").stdout
+    return phase == "Running"
+
+
+def gated(node: NodeCluster, namespace: str, name: str) -> bool:
+    pod = node.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json").json()
+    return "schedulingGates" in pod["spec"]
+
+
+def job_of_the_uninstall(node: NodeCluster) -> list[Tree]:
+    """It and its rights, as somebody applies them who applies all that a chart renders. It gives up soon."""
+    hooks = yaml.safe_load_all(helm(node, "get", "hooks", RELEASE, NAMESPACE))
+    *rights, job = [each for each in hooks if each["metadata"]["name"] == OPENER]
+    job["spec"]["backoffLimit"] = 0
+    job["spec"]["template"]["spec"]["containers"][0]["args"][-1] = "--wait-seconds=3"
+    return [*rights, job]
+
+
+def test_its_job_opens_nothing_while_gpu_tiers_is_installed(
+    release: Release, node: NodeCluster, namespace: str, held: str
+) -> None:
+    node.apply(yaml.safe_dump_all(job_of_the_uninstall(node)), NAMESPACE)
+    node.kubectl("wait", "--for=condition=Failed", f"job/{OPENER}", NAMESPACE, f"--timeout={SECONDS}s")
+    said = node.kubectl("logs", f"job/{OPENER}", NAMESPACE).stdout
+    assert "Opened: 0 of 1 gates." in said
+    assert "The policy gpu-tiers-hold keeps the gates shut to everybody but gpu-tiers" in said.replace("\n", " ")
+    assert gated(node, namespace, held)
+    change = json.dumps({"metadata": {"labels": {"a": "b"}}})
+    patch = ("patch", "pod", held, f"--namespace={namespace}", "-p", change, f"--as={ACCOUNT}", "--dry-run=server")
+    with rights_to_read(node):
+        assert "may open the scheduling gate gpu-tiers.dev/quota" in node.kubectl(*patch, check=False).stderr
+    assert release.installed
+
+
+@contextmanager
+def rights_to_read(node: NodeCluster) -> Iterator[None]:
+    """kubectl reads what it patches, the Job does not."""
+    node.kubectl("create", "clusterrolebinding", "reads", "--clusterrole=view", f"--user={ACCOUNT}")
+    yield
+    node.kubectl("delete", "clusterrolebinding", "reads")
+
+
+def test_uninstall_leaves_no_webhook_and_no_held_pod_behind(
+    release: Release, node: NodeCluster, namespace: str, held: str
+) -> None:
     release.uninstall()
+    assert not gated(node, namespace, held)
+    wait_until(partial(is_running, node, namespace, held), SECONDS, "the pod that was held")
     left = node.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name")
     assert "gpu-tiers" not in left.stdout
-    assert not node.kubectl("get", "deployments,services,secrets", "--namespace=gpu-tiers", "--output=name").stdout
+    ours = ("get", "deployments,services,secrets,jobs,serviceaccounts", NAMESPACE, "--output=name")
+    assert node.kubectl(*ours).stdout.split() == ["serviceaccount/default"]
+    rights = node.kubectl("get", "clusterroles,clusterrolebindings", "--output=name").stdout
+    assert "gpu-tiers" not in rights
     untouched = release.asked(gpu_pod("asked"), namespace).json()
     assert "priorityClassName" not in untouched["spec"]

@@ -2,22 +2,26 @@
 
 import asyncio
 import re
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
+import msgspec
 import typer
 
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.output import fail
-from webhook.cluster.listed import listed_trees
 from webhook.kube.client import Client
 from webhook.kube.errors import Failed, NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
 from webhook.objects.view import Tree
 
 AT_ONCE = 8
 """Gates that are opened at a time: more would keep the API server busy while schedulers need it."""
+PAUSE_SECONDS = 1.0
+"""Between two attempts."""
 GUARDED = (
     "The policy {policy} keeps the gates shut to everybody but gpu-tiers: kubectl delete "
     "validatingadmissionpolicybinding {binding}, and ask again in some seconds. The next helm upgrade makes it anew"
@@ -32,6 +36,9 @@ def open_gates(
     yes: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--yes", help="Open them; without it they are only counted.")
     ] = False,
+    wait_seconds: Annotated[
+        float, typer.Option(min=0, help="Try again until none waits, or none was opened for so many seconds.")
+    ] = 0,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -46,7 +53,7 @@ def open_gates(
         told = f"{_pods(count)} behind the gate {QUOTA_GATE}"
         typer.echo(f"{told}. To let them go, write --yes; quotas may be overdrawn by them.")
         return
-    opened, problems = answered(lambda: _open_all(target, namespace))
+    opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
     typer.echo(
         f"Opened: {opened} of {opened + len(problems)} gates. Quotas may be overdrawn by them: gpu-tiers usage tells."
     )
@@ -68,28 +75,51 @@ async def _count(target: Target, namespace: str | None) -> int:
         return len(await _held(client, namespace))
 
 
-async def _open_all(target: Target, namespace: str | None) -> tuple[int, list[str]]:
-    """How many were opened, and why others were not."""
+async def _open_all(target: Target, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
+    """How many were opened, and why others were not.
+
+    An API server holds to a policy for some seconds after it was deleted, so what is refused is tried again.
+    """
+    opened, end = 0, time.monotonic() + wait_seconds
     async with target.client() as client:
-        slots = asyncio.Semaphore(AT_ONCE)
-        found = await asyncio.gather(*(_open(client, pod, slots) for pod in await _held(client, namespace)))
-    problems = [each for each in found if each]
-    return len(found) - len(problems), problems
+        while held := await _held(client, namespace):
+            problems = await _open_each(client, held)
+            opened += len(held) - len(problems)
+            if len(problems) < len(held):
+                end = time.monotonic() + wait_seconds
+            if time.monotonic() >= end:
+                return opened, problems
+            await asyncio.sleep(PAUSE_SECONDS)
+    return opened, []
 
 
-async def _held(client: Client, namespace: str | None) -> list[Tree]:
-    """The pods that wait, those of the highest priority first: what comes first is scheduled first."""
-    found = await listed_trees(client, path("v1", "pods", namespace), {"fieldSelector": "spec.nodeName="})
-    held = [each for each in found if QUOTA_GATE in _gates(each)]
-    return sorted(held, key=lambda each: (-each["spec"].get("priority", 0), each["metadata"]["creationTimestamp"]))
+async def _open_each(client: Client, held: Sequence[str]) -> list[str]:
+    """Open these; why some stay shut."""
+    slots = asyncio.Semaphore(AT_ONCE)
+    found = await asyncio.gather(*(_open(client, pod, slots) for pod in held))
+    return [each for each in found if each]
 
 
-async def _open(client: Client, pod: Tree, slots: asyncio.Semaphore) -> str:
+async def _held(client: Client, namespace: str | None) -> list[str]:
+    """The paths of the pods that wait, those of the highest priority first: what comes first is scheduled first.
+
+    No more is kept of them: there may be thousands, and an uninstall has as little memory as the webhook.
+    """
+    where, held = path("v1", "pods", namespace), []
+    async for raw in listed_objects(client.list_pages(where, {"fieldSelector": "spec.nodeName="})):
+        pod: Tree = msgspec.json.decode(raw)
+        if QUOTA_GATE in _gates(pod):
+            metadata = pod["metadata"]
+            itself = path("v1", "pods", metadata["namespace"], metadata["name"])
+            held.append((-pod["spec"].get("priority", 0), metadata["creationTimestamp"], itself))
+    return [itself for *_, itself in sorted(held)]
+
+
+async def _open(client: Client, pod: str, slots: asyncio.Semaphore) -> str:
     """Open one; why it stays shut, or ""."""
-    where = path("v1", "pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
     async with slots:
         try:
-            await client.patch(where, {"spec": WITHOUT_QUOTA_GATE}, strategic=True)
+            await client.patch(pod, {"spec": WITHOUT_QUOTA_GATE}, strategic=True)
         except NotFound:
             return ""
         except Failed as error:

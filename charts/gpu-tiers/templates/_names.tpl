@@ -85,6 +85,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- empty .Values.webhook.url -}}
 {{- end -}}
 
+{{/* "true" where a Job opens the gates of held pods at the end of an uninstall. It needs a role that the chart makes. */}}
+{{- define "gpu-tiers.opensAtUninstall" -}}
+{{- and .Values.hold.openAtUninstall .Values.rbac.create (include "gpu-tiers.runsHere" . | eq "true") -}}
+{{- end -}}
+
+{{/* The name of that Job, and of its account and rights. */}}
+{{- define "gpu-tiers.gateOpener" -}}
+{{ include "gpu-tiers.fullname" . }}-open-gates
+{{- end -}}
+
 {{/* "true" where the page is on the pod's loopback address. With hostNetwork that would be the node's. */}}
 {{- define "gpu-tiers.pageOnLoopback" -}}
 {{- and .Values.page.enabled (not .Values.hostNetwork) -}}

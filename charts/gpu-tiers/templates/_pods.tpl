@@ -1,4 +1,4 @@
-{{/* Pieces of the Deployment that depend on several values. */}}
+{{/* Pieces of pods: of the Deployment those that depend on several values, and what runs once. */}}
 
 {{- define "gpu-tiers.updateStrategy" -}}
 {{- if .Values.updateStrategy -}}
@@ -23,7 +23,7 @@ dnsConfig:
 {{- end }}
 {{- end -}}
 
-{{/* Nothing where the value is empty. The test's pod has it too: a cluster may ask it of every pod. */}}
+{{/* Nothing where the value is empty. Pods that run once have it too: a cluster may ask it of every pod. */}}
 {{- define "gpu-tiers.hostUsers" -}}
 {{- if kindIs "bool" .Values.hostUsers -}}
 hostUsers: {{ .Values.hostUsers }}
@@ -43,4 +43,47 @@ hostUsers: {{ .Values.hostUsers }}
   # The pods of a rollout are spread among themselves, whatever nodes those have that they replace.
   matchLabelKeys: [pod-template-hash]
 {{- end -}}
+{{- end -}}
+
+{{/* The labels of what runs once. Not the webhook's: its Service would send reviews there. Takes {root, does}. */}}
+{{- define "gpu-tiers.onceLabels" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}-{{ .does }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Of the spec of a pod that runs once. */}}
+{{- define "gpu-tiers.oncePod" -}}
+restartPolicy: Never
+{{- with include "gpu-tiers.imagePullSecrets" . | fromJsonArray }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with include "gpu-tiers.hostUsers" . }}
+{{ . }}
+{{- end }}
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Of its container. */}}
+{{- define "gpu-tiers.onceContainer" -}}
+image: {{ include "gpu-tiers.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.securityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
