@@ -19,7 +19,7 @@ from webhook.ledger.accounts import Accounts, HandOver, Outcome
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
-from webhook.ledger.leader.line import InLine
+from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import (

@@ -121,8 +121,8 @@ class PodReviewer(Reviewer, frozen=True):
         if charged is None:
             return Fit()
         (tenant, charge), gang = charged, gang_of_pod(facts)
-        waiting = self.ledger.waiting(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
-        refused = pod_before_line(decision, waiting) if waiting else Fit()
+        kept = self.ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
+        refused = pod_before_line(decision, kept) if kept else Fit()
         if gang is None or refused.refusal is None:
             return refused
         booked = await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from webhook.controllers.placements import seconds_between
-from webhook.ledger.leader.line import InLine
+from webhook.ledger.leader.line_entry import InLine
 from webhook.policy.quota.charges import together
 from webhook.policy.quota.held import HeldLine, HeldPlace
 from webhook.policy.quota.usage_status import Status
@@ -122,6 +122,7 @@ class HeldLines:
             holding.charge.gpus if len(waiting.pods) == 1 and not gang else together(waiting.charges),
             holding.gated.since if holding.gated else "",
             each.short.row.label if each.short else "",
+            tuple(sorted(row.label for row in each.keeps)),
         )
 
 

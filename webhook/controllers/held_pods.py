@@ -19,7 +19,7 @@ from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.kube.paths import path
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line import InLine
+from webhook.ledger.leader.line_entry import InLine
 from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Unreadable

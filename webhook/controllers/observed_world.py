@@ -22,7 +22,7 @@ from webhook.controllers.opened_gates import OpenedGates
 from webhook.kube.client import Client
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.wire import RFC_3339
-from webhook.ledger.leader.line import InLine
+from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding

@@ -129,8 +129,8 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
 
-    def waiting(self, tenant: Tenant) -> Mapping[str, int]:
-        """The pods in a tenant's line, by tier, as its status tells: that may be some seconds old."""
+    def kept(self, tenant: Tenant) -> Mapping[str, str]:
+        """The rows that a tenant's line keeps, each with the highest tier that does, by its status a second ago."""
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

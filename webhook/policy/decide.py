@@ -26,7 +26,7 @@ from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
-from webhook.policy.quota.held import pods_wait, waiting_before
+from webhook.policy.quota.held import row_before
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys
@@ -126,22 +126,19 @@ def pod_fits_ever(decision: Decision) -> Fit:
     return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
 
 
-def pod_before_line(decision: Decision, waiting: Mapping[str, int]) -> Fit:
-    """The refusal of a pod without our gate that would take what pods of its tenant's line wait for.
-
-    `waiting` are the pods in that line, by tier.
-    """
+def pod_before_line(decision: Decision, kept: Mapping[str, str]) -> Fit:
+    """The refusal of a pod without our gate that would take of a row that its tenant's line keeps."""
     charge, facts = decision.charge, decision.tier_request.facts
     if charge is None or facts.tenant is None:
         return Fit()
-    count = waiting_before(charge, waiting, facts.tenant, decision.tier_request.policy.tiers)
-    if not count:
+    row = row_before(charge, kept, facts.tenant, decision.tier_request.policy.tiers)
+    if row is None:
         return Fit()
-    tenant, wait = facts.tenant.name, pods_wait(count)
+    tenant, named = facts.tenant.name, row.subject
     if facts.together is None:
-        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, waiting=wait))
+        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named))
     group = f"group {facts.together.name}"
-    return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, waiting=wait, group=group))
+    return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, row=named, group=group))
 
 
 def pod_fit(

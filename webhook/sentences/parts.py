@@ -54,8 +54,6 @@ PARTS: Mapping[str, str] = {
     "gate-not-opened": "its turn has come, and its GPUs are kept for it, but its gate can't be opened: {problem}",
     "would-wait-for-room": "waits for its turn: tenant {tenant} uses {used} of {hard} of {row}{waiting}",
     "would-wait-behind": "waits for its turn: {waiting} in the line of tenant {tenant}",
-    "pod-waits-longer": "1 pod waits in the line",
-    "pods-wait-longer": "{count} pods wait in the line",
     "workload-waits": "1 workload waits",
     "workloads-wait": "{count} workloads wait",
     "and-before-it": ", and {waiting} before it",

@@ -111,8 +111,8 @@ class _TracedLedger(msgspec.Struct, frozen=True):
     def used(self, tenant: Tenant) -> Usage:
         return self.ledger.used(tenant)
 
-    def waiting(self, tenant: Tenant) -> Mapping[str, int]:
-        return self.ledger.waiting(tenant)
+    def kept(self, tenant: Tenant) -> Mapping[str, str]:
+        return self.ledger.kept(tenant)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)

@@ -8,7 +8,7 @@ from tests.unit.clock import Clock
 from tests.unit.controllers.events_kept import until
 from webhook.controllers.held_lines import HeldLines
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line import InLine, LineEntry
+from webhook.ledger.leader.line_entry import InLine, LineEntry
 from webhook.ledger.protocol import GangBooking, Gated, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.quota.held import HeldLine

@@ -11,7 +11,7 @@ from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.held_pods import MOST, HeldPods
 from webhook.kube.errors import ApiError, Conflict
-from webhook.ledger.leader.line import InLine
+from webhook.ledger.leader.line_entry import InLine
 from webhook.objects.pods import OwnerReference
 
 Tree = dict[str, Any]

@@ -10,45 +10,18 @@ from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
 
-import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, GangKey, at_tier
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.draft import NotNow, gang_to_book
 from webhook.ledger.leader.gated_pods import GatedPod, may_inherit
+from webhook.ledger.leader.line_entry import InLine, LineEntry
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Charge, Shortfall, together, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
-
-
-class LineEntry(msgspec.Struct, frozen=True):
-    """What waits as one: a gang with those of its pods that are there, or a pod alone.
-
-    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already. Of `pods` the last
-    `beyond` say that they are of the gang, and are more than it asks for: once it is let in, each waits by itself.
-    """
-
-    pods: tuple[GatedPod, ...]
-    gang: GangBooking | None = None
-    entitled: bool = False
-    beyond: int = 0
-
-    @property
-    def first(self) -> GatedPod:
-        return self.pods[0]
-
-    @property
-    def uid(self) -> str:
-        """What it is as a whole: a gang stays the same, whichever of its pods are made anew."""
-        return self.gang.uid if self.gang else self.first.uid
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What it asks for."""
-        return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
 
 def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
@@ -154,13 +127,6 @@ def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
     )
 
 
-class InLine(msgspec.Struct, frozen=True):
-    """Who waits on: for what is short, or behind somebody else where nothing is."""
-
-    waiting: LineEntry
-    short: Shortfall | None = None
-
-
 def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]:
     """Book all that have room, in the order of their turns; who waits on, in that order.
 
@@ -187,10 +153,12 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
         if isinstance(answer, Booked):
             used = _used(copy, kept)
         else:
-            left.append(InLine(waiting, answer if isinstance(answer, Shortfall) else None))
+            short = answer if isinstance(answer, Shortfall) else None
             # One whose quota was lowered below it blocks nobody.
-            if strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None:
-                reserved |= _short(rows, charges, answer.usage) if isinstance(answer, Shortfall) else rows
+            blocks = strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None
+            keeps = _short(rows, charges, short.usage) if blocks and short else rows if blocks else ()
+            reserved.update(keeps)
+            left.append(InLine(waiting, short, frozenset(keeps)))
     return left
 
 

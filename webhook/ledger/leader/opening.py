@@ -11,7 +11,8 @@ from itertools import chain
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line import InLine, book_line, let_in_by
+from webhook.ledger.leader.line import book_line, let_in_by
+from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
 from webhook.ledger.protocol import TryAgain

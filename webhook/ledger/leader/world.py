@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.line import InLine
+from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.terms import Term
 from webhook.ledger.leader.workload_view import WorkloadView

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from webhook.objects.phrase import Phrase
 from webhook.objects.quantities import written
 from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tiers import Tiers
 
 MOST_PLACES = 20
@@ -27,7 +27,8 @@ class HeldPlace(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
 
     `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
-    "" where it waits behind others, or for its gate alone.
+    "" where it waits behind others, or for its gate alone. `keeps` are the rows of which nobody may take what gets free
+    who comes after it.
     """
 
     namespace: str
@@ -38,6 +39,7 @@ class HeldPlace(msgspec.Struct, frozen=True):
     gpus: Decimal
     since: str
     short: str = ""
+    keeps: tuple[str, ...] = ()
 
     @property
     def whose(self) -> tuple[str, str, str]:
@@ -70,6 +72,14 @@ class HeldLine(msgspec.Struct, frozen=True):
             sums[each.tier] = pods + each.pods, gpus + each.gpus
         return sums
 
+    def kept(self) -> Mapping[str, str]:
+        """The rows that somebody keeps, each with the highest tier that does."""
+        rows: dict[str, str] = {}
+        for each in self.places:
+            for row in each.keeps:
+                rows.setdefault(row, each.tier)
+        return rows
+
     def status(self) -> dict[str, Any]:
         """What a TenantQuota's status says of it."""
         tiers = self.by_tier()
@@ -77,6 +87,7 @@ class HeldLine(msgspec.Struct, frozen=True):
             "pods": sum(pods for pods, _ in tiers.values()),
             "workloads": len(self.places),
             "tiers": [_named(tier) | {"pods": pods, "gpus": written(gpus)} for tier, (pods, gpus) in tiers.items()],
+            "kept": [{"row": row, **_named(tier)} for row, tier in self.kept().items()],
             "line": [_shown(each) for each in self.places[:MOST_PLACES]],
         }
 
@@ -85,7 +96,9 @@ def _together(places: list[HeldPlace]) -> HeldPlace:
     if len(places) == 1:
         return places[0]
     pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
-    return replace(places[0], pods=pods, gpus=gpus, short=next((each.short for each in places if each.short), ""))
+    short = next((each.short for each in places if each.short), "")
+    keeps = dict.fromkeys(row for each in places for row in each.keeps)
+    return replace(places[0], pods=pods, gpus=gpus, short=short, keeps=tuple(keeps))
 
 
 def _named(tier: str) -> dict[str, Any]:
@@ -98,24 +111,19 @@ def _shown(place: HeldPlace) -> dict[str, Any]:
     return said | ({"short": place.short} if place.short else {})
 
 
-def waiting_by_tier(status: Mapping[str, Any]) -> dict[str, int]:
-    """The pods of each tier that wait, as a TenantQuota's status tells; "" for those of none."""
+def rows_kept(status: Mapping[str, Any]) -> dict[str, str]:
+    """The rows that a line keeps, each with the highest tier that does, as a TenantQuota's status tells."""
     held = status.get("held")
-    tiers = held.get("tiers") if isinstance(held, dict) else None
-    told = [each for each in tiers if isinstance(each, dict)] if isinstance(tiers, list) else []
-    return {str(each.get("tier", "")): pods for each in told if isinstance(pods := each.get("pods"), int) and pods}
+    kept = held.get("kept") if isinstance(held, dict) else None
+    told = [each for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
+    return {str(each.get("row")): str(each.get("tier", "")) for each in told}
 
 
-def waiting_before(charge: Charge, waiting: Mapping[str, int], tenant: Tenant, tiers: Tiers) -> int:
-    """How many pods wait with a claim on what this one would take: of its tier or a higher one, for one of its rows.
-
-    With BestEffort nobody has: whoever has room passes.
-    """
-    if tenant.hold_order != "Strict":
-        return 0
-    rows = charge.rows(tenant)
-    alike = (name for name in waiting if any(row.tier in (None, name) for row in rows))
-    return sum(waiting[name] for name in alike if _value(name, tiers) >= _value(charge.tier or "", tiers))
+def row_before(charge: Charge, kept: Mapping[str, str], tenant: Tenant, tiers: Tiers) -> QuotaRow | None:
+    """A row that it would take, and that is kept for pods of its tier or a higher one; None where there is none."""
+    own = _value(charge.tier or "", tiers)
+    drawn = (row for row in charge.rows(tenant) if row.label in kept)
+    return next((row for row in drawn if _value(kept[row.label], tiers) >= own), None)
 
 
 def _value(tier: str, tiers: Tiers) -> int:
@@ -154,11 +162,6 @@ def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nt
     if before:
         return Phrase("held-behind", gpus=gpus, tenant=tenant, before=before, place=place)
     return Phrase("held-next", gpus=gpus, tenant=tenant, place=place)
-
-
-def pods_wait(count: int) -> Phrase:
-    """How many pods wait in a line."""
-    return Phrase("pod-waits-longer") if count == 1 else Phrase("pods-wait-longer", count=count)
 
 
 def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:

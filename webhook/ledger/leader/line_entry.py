@@ -1,0 +1,43 @@
+"""What stands in a line, and what it waits for."""
+
+import msgspec
+
+from webhook.ledger.leader.gated_pods import GatedPod
+from webhook.ledger.protocol import GangBooking
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import QuotaRow
+
+
+class LineEntry(msgspec.Struct, frozen=True):
+    """What waits as one: a gang with those of its pods that are there, or a pod alone.
+
+    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already. Of `pods` the last
+    `beyond` say that they are of the gang, and are more than it asks for: once it is let in, each waits by itself.
+    """
+
+    pods: tuple[GatedPod, ...]
+    gang: GangBooking | None = None
+    entitled: bool = False
+    beyond: int = 0
+
+    @property
+    def first(self) -> GatedPod:
+        return self.pods[0]
+
+    @property
+    def uid(self) -> str:
+        """What it is as a whole: a gang stays the same, whichever of its pods are made anew."""
+        return self.gang.uid if self.gang else self.first.uid
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What it asks for."""
+        return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
+
+
+class InLine(msgspec.Struct, frozen=True):
+    """Who waits on: for what is short, or behind somebody else where nothing is. It keeps the rows that are short."""
+
+    waiting: LineEntry
+    short: Shortfall | None = None
+    keeps: frozenset[QuotaRow] = frozenset()
