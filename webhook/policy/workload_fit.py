@@ -1,0 +1,108 @@
+"""How a workload fits its tenant's quota, and what is told of it: by what is used now, or if it ever could."""
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from functools import partial
+from itertools import islice
+
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.decide import Decision
+from webhook.policy.decide_workload import WorkloadDecision, made_by_another
+from webhook.policy.quota.charges import Fit, GangDemand, Shortfall, alternatives, together
+from webhook.policy.quota.demand import NOTHING
+from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
+from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
+from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tiers import Tier
+
+
+def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
+    """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could."""
+    first, own = decision.decisions[0].tier_request, decision.own
+    tenant = decision.facts.tenant
+    if tenant is None or tenant.charged_elsewhere:
+        return Fit()
+    charges, needed = decision.charges, decision.needed
+    tiers, what = acceptable(first), f"this {own.kind}"
+    fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest)
+    lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
+    if lowered:
+        rest = fit(charges, tenant.bounding_every_tier(), at_once=own.row.at_once)
+        return Fit(None, lowered + rest.warnings)
+    is_elastic = together(charges) != together(needed)
+    if decision.gang is None and not is_elastic:
+        return fit(charges, tenant, at_once=own.row.at_once)
+    least = fit(needed, tenant, at_once=True, wished=charges, booked=not decision.waits)
+    if least.refusal or not is_elastic:
+        return least
+    return fit(charges, tenant, at_once=True, strict=False)
+
+
+def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
+    """What pods run as that are booked singly and have no room in a tier's row; nothing where no lower tier has any."""
+    own, policy = decision.own, decision.leading.tier_request.policy
+    one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
+    for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
+        used = usage.get(row, Decimal(0))
+        short = Shortfall(structs.replace(charge, gpus=one or charge.gpus), row, usage)
+        lower = next(lower_tiers(decision, short), None) if row.tier and used + charge.gpus > row.hard else None
+        if lower is not None:
+            yield AdmissionWarning(
+                "some-demoted",
+                tenant=tenant.name,
+                row=row.subject,
+                used=used,
+                hard=row.hard,
+                what=f"this {own.kind}",
+                gpus=charge.gpus,
+                tier=lower.name,
+                evicted=policy.evicted_by(lower),
+            )
+
+
+def growth_told(
+    decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage
+) -> tuple[AdmissionWarning, ...]:
+    """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
+    tenant, own = decision.facts.tenant, decision.own
+    booked = decision.gang.charges if decision.gang else ()
+    if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
+        return ()
+    was = before.charges if before else ()
+    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}"))
+
+
+def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
+    """A warning of the first ResourceQuota that counts its pods, also while they wait for their turn."""
+    if not made_by_another(decision.facts):
+        counting = (quota for quota in quotas for each in decision.decisions if _counts(quota, each))
+        yield from (AdmissionWarning("held-counted", quota=quota.name) for quota in islice(counting, 1))
+
+
+def _counts(quota: NativeQuota, decision: Decision) -> bool:
+    asked, tier = decision.tier_request, decision.assignment.tier
+    return tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy)
+
+
+def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
+    """The refusal of a gang whose charge falls short, or a warning where its tenant wants no more."""
+    first, own = decision.decisions[0].tier_request, decision.own
+    tenant = decision.facts.tenant
+    if tenant is None:
+        return Fit()
+    floor = together(decision.charges) > together(decision.needed)
+    refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}", floor=floor)
+    return fit_over_quota(refusal, tenant)
+
+
+def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
+    """The tiers that a gang over quota may be demoted to, the highest first, by the usage that shows it."""
+    asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
+    tenant = decision.facts.tenant
+    if tenant is None or not tenant.demotes or chosen is None:
+        return
+    below = [tier for tier in acceptable(asked) if tier.value < chosen.value]
+    yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, below))
