@@ -115,6 +115,8 @@ _OF_QUOTAS: Mapping[str, str] = {
     "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
     "node-before-line": "tenant {tenant}: {waiting} before this pod, which names its node and can't wait; leave that "
     "out",
+    "flavor-before-line": "tenant {tenant}: {waiting} before this pod, which would get GPUs of another flavor; leave "
+    "its gate and its nodes as they are until then",
     "group-before-line": "tenant {tenant}: {waiting} before this pod, and {group} can't wait: no workload makes it; "
     "let a Job or another workload make the pods",
     "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
