@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -25,7 +26,7 @@ from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE, Metadata
+from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE, Metadata, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
@@ -240,7 +241,7 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
     if spec.node_name or metadata.deletion_timestamp:
         return None
     owner = metadata.controller
-    workload = f"{owner.kind}/{owner.name}" if owner and len(owner.kind + owner.name) <= LONGEST_UID else ""
+    workload = f"{owner.kind}/{owner.name}" if owner and _is_readable(owner) else ""
     gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
     why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
     return WaitingPod(
@@ -253,6 +254,14 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
         metadata.name,
         bool(gates),
     )
+
+
+def _is_readable(owner: OwnerReference) -> bool:
+    """Whether it can be the name of anything: people read it, and any text may be written there."""
+    return len(owner.kind + owner.name) <= LONGEST_UID and bool(_NAME.fullmatch(owner.kind + owner.name))
+
+
+_NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
 def _gated(seen: SeenPod) -> Gated | None:
