@@ -1,5 +1,6 @@
 """The rules of Hold: with each its story holds, without it the story fails (docs/decisions/hold.md)."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.ledger.cluster import Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from webhook.kube.errors import ApiError
 from webhook.ledger.account import Account
 from webhook.ledger.leader import gated_pods, line, opening
 from webhook.ledger.leader.expiry import Proof
@@ -108,7 +110,7 @@ async def nobody_passes_the_first_of_a_strict_line(cluster: Cluster) -> None:
     assert cluster.open() == ["B"]
 
 
-@STORIES.of("reserve", replaced(opening.Opening, "_note_head", lambda *_: None))
+@STORIES.of("reserve", replaced(opening.Opening, "_note_head", lambda *_, **__: None))
 async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> None:
     await holding(cluster, 2, reserveSeconds=60)
     await cluster.gated("A")
@@ -119,6 +121,97 @@ async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> N
     assert cluster.open() == ["A"]
     await cluster.time(20)
     assert cluster.open() == ["A", "C"]
+
+
+def _as_if_none_were_opening(pods: Any, _: object, *more: Any) -> Any:
+    return _SINGLY(pods, (), *more)
+
+
+_SINGLY = line._singly
+
+
+@STORIES.of("one heir", replaced(line, "_singly", _as_if_none_were_opening))
+async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cluster: Cluster) -> None:
+    leader = await holding(cluster, 3)
+    await cluster.gated("A", controller="rs")
+    await cluster.gated("B")
+    await cluster.time(1)
+    await cluster.gated("C", gpus=3, priority=1000)
+    leader.client.hold("PATCH")
+    await cluster.gone("A")
+    await cluster.gated("A2", controller="rs")
+    await cluster.time(1)
+    await cluster.gated("A3", controller="rs")
+    await cluster.time(1)
+    leader.client.release()
+    await cluster.time(1)
+    assert cluster.open() == ["B", "A2"]
+
+
+@STORIES.of("lapsed", replaced(GatedPods, "is_kept", lambda *_: False))
+async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(cluster: Cluster) -> None:
+    await holding(cluster, 2)
+    await cluster.gated("A", controller="mine")
+    await cluster.gated("B", controller="yours")
+    await cluster.time(1)
+    await cluster.gated("C")
+    await cluster.gone("A")
+    await cluster.time(1)
+    await cluster.gated("A2", controller="mine")
+    await cluster.preempt("B")
+    await cluster.gone("B")
+    await cluster.time(1)
+    assert cluster.open() == ["C"]
+    await cluster.gated("B2", controller="yours")
+    await cluster.time(1)
+    assert cluster.open() == ["C", "B2"]
+
+
+def _from_now(self: opening.Opening, name: str, waiting: Any, *_: object, kept: bool) -> None:
+    _NOTE_HEAD(self, name, waiting, [each.uid for each in self._heads.values()], kept=kept)
+
+
+_NOTE_HEAD = opening.Opening._note_head
+
+
+@STORIES.of("early", replaced(opening.Opening, "_note_head", _from_now))
+async def heads_that_leave_one_after_another_keep_it_no_longer(cluster: Cluster) -> None:
+    """Else whoever has enough of them, and deletes each before its time, keeps all others waiting for ever."""
+    await holding(cluster, 2, reserveSeconds=60)
+    await cluster.gated("A")
+    await cluster.time(1)
+    await cluster.gated("B", gpus=2)
+    await cluster.gated("C", gpus=2)
+    await cluster.gated("D")
+    await cluster.time(50)
+    await cluster.gone("B")
+    await cluster.time(5)
+    assert cluster.open() == ["A"]
+    await cluster.time(15)
+    assert cluster.open() == ["A", "D"]
+
+
+@STORIES.of("rests", replaced(opening.Opening, "_note_failed", lambda *_: None))
+async def gates_that_cannot_be_opened_hold_up_nobody_elses(cluster: Cluster) -> None:
+    """They are of a higher tier, and each try takes a while."""
+    leader = await holding(cluster, 100)
+    open_gate = leader.open_gate
+
+    async def refused(uid: str, pod: Any) -> None:
+        if not uid.startswith("X"):
+            return await open_gate(uid, pod)
+        await asyncio.sleep(0.1)
+        raise ApiError("refused")
+
+    leader.open_gate = refused  # type: ignore[method-assign]
+    for number in range(60):
+        await cluster.gated(f"X{number}", priority=1000)
+    await cluster.time(2 * H)
+    for name in "ABCDEFGH":
+        await cluster.gated(name)
+        await cluster.time(0.2)
+    await cluster.time(1)
+    assert cluster.open() == [*"ABCDEFGH"]
 
 
 @STORIES.of("never", replaced(line, "whole_shortfall", lambda *_: None))

@@ -20,9 +20,10 @@ from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.decide import pod_fit
-from webhook.policy.quota.charges import charge_of
+from webhook.policy.quota.charges import Fit, charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
 from webhook.policy.quota.flavors import flavor_of
+from webhook.policy.quota.held import row_before
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
@@ -67,6 +68,10 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             return verdict
         if tenant.holds and pod.waits_for_quota:
             return verdict  # the leader books it as it is then
+        kept = ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
+        if row := row_before(charge, kept, tenant, policy.tiers):
+            told = Refusal(Reason.OVER_QUOTA, "flavor-before-line", tenant=tenant.name, row=row.subject)
+            return verdict.fitted(Fit(told))
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
         if group is not None:
             whole = await ledger.book(whole_group(group, charge, home.name, tenant), dry_run=True)

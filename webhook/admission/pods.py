@@ -79,12 +79,13 @@ class PodReviewer(Reviewer, frozen=True):
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
             return verdict.fitted(pod_fits_ever(decision))
 
-        # 5. Nobody passes the line who can't stand in it.
-        if mode is Mode.Enforce and (passing := await self._passing(decision)).refusal is not None:
+        # 5. Nobody passes the line who can't stand in it, but with what its gang holds already.
+        passing = self._passing(decision) if mode is Mode.Enforce else Fit()
+        if passing.refusal is not None and not await self._is_of_booked_gang(decision):
             return verdict.fitted(passing)
 
         # 6. Book its charge; in Audit and for a dry run only look whether there is room.
-        return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
+        return await self._booked(verdict, decision, request, passing, dry_run=request.dry_run or not patched)
 
     async def _decision(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
         """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if that is asked for."""
@@ -115,21 +116,29 @@ class PodReviewer(Reviewer, frozen=True):
         facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
         class_within_ceiling(pod, facts, self.policy)
 
-    async def _passing(self, decision: Decision) -> Fit:
-        """The refusal of a pod that would pass its tenant's line. A pod of a gang that is booked draws on that."""
-        charged, facts = _charged(decision), decision.tier_request.facts
-        if charged is None:
+    def _passing(self, decision: Decision) -> Fit:
+        """The refusal of a pod that would pass its tenant's line."""
+        if (charged := _charged(decision)) is None:
             return Fit()
-        (tenant, charge), gang = charged, gang_of_pod(facts)
+        tenant, charge = charged
         kept = self.ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
-        refused = pod_before_line(decision, kept) if kept else Fit()
-        if gang is None or refused.refusal is None:
-            return refused
-        booked = await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid)
-        return refused if booked is None else Fit()
+        return pod_before_line(decision, kept) if kept else Fit()
 
-    async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
-        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
+    async def _is_of_booked_gang(self, decision: Decision) -> bool:
+        """Whether a pod says that it is of a gang that is booked."""
+        facts = decision.tier_request.facts
+        gang, tenant = gang_of_pod(facts), facts.tenant
+        if gang is None or tenant is None:
+            return False
+        return await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid) is not None
+
+    async def _booked(
+        self, verdict: Verdict, decision: Decision, request: Request, passing: Fit, *, dry_run: bool
+    ) -> Verdict:
+        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead.
+
+        One that is `passing` the line gets no more than its gang holds.
+        """
         charged = _charged(decision)
         if charged is None:
             return verdict
@@ -144,10 +153,13 @@ class PodReviewer(Reviewer, frozen=True):
             metadata.name,
             gang=gang_uid(metadata, facts),
             group=_group_of(decision, charge, tenant),
+            within_gang=passing.refusal is not None,
         )
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
+        if booking.within_gang:
+            return verdict.fitted(passing)
         native = await self.cluster.lookups.quotas.native(facts.namespace.name)
         return verdict.fitted(without_room(decision, answer, native))
 

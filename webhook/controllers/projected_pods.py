@@ -1,5 +1,6 @@
 """What is kept of a pod that exists: what it holds, and how it waits."""
 
+import re
 from decimal import Decimal
 from functools import lru_cache
 from sys import intern
@@ -13,7 +14,7 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimed, ClaimedDevices
 from webhook.controllers.pods_on_nodes import Placed
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID, Metadata
+from webhook.objects.pods import LONGEST_UID, Metadata, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of, tier_counted
@@ -89,7 +90,7 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
     if spec.node_name or metadata.deletion_timestamp or not charge.gpus:
         return None
     owner = metadata.controller
-    workload = f"{owner.kind}/{owner.name}" if owner and len(owner.kind + owner.name) <= LONGEST_UID else ""
+    workload = f"{owner.kind}/{owner.name}" if owner and _is_readable(owner) else ""
     gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
     why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
     return WaitingPod(
@@ -102,6 +103,14 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
         metadata.name,
         bool(gates),
     )
+
+
+def _is_readable(owner: OwnerReference) -> bool:
+    """Whether it can be the name of anything: people read it, and any text may be written there."""
+    return len(owner.kind + owner.name) <= LONGEST_UID and bool(_NAME.fullmatch(owner.kind + owner.name))
+
+
+_NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
 def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:

@@ -12,7 +12,7 @@ from webhook.ledger.account import MOST_GANGS, Account, Gang, Holder, Promise, a
 from webhook.ledger.account_usage import GangSums, usage_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 MOST_RESERVATIONS = 1000
 """Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A namespace
@@ -49,6 +49,11 @@ class Draft:
             self._account = replace(self._account, reservations=tuple(self._reservations.values()))
         return self._account
 
+    @property
+    def usage(self) -> Usage:
+        """GPUs on each row, with what has been booked."""
+        return self._usage
+
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
             return NotNow(f"namespace {booking.namespace} is not yet in the ledger of tenant {self._tenant.name}")
@@ -67,9 +72,9 @@ class Draft:
         if crowd:
             return NotNow(crowd)
         for victim in self._free_places(booking):
-            if self._reserve(replace(holder, heir_of=victim)) is None:
+            if self._reserve(replace(holder, heir_of=victim), within=booking.within_gang) is None:
                 return Booked()
-        row = self._reserve(holder)
+        row = self._reserve(holder, within=booking.within_gang)
         return Booked() if row is None else self._shortfall(booking, row)
 
     def _crowd(self, holder: Holder) -> str:
@@ -140,11 +145,11 @@ class Draft:
             ):
                 yield pod.uid
 
-    def _reserve(self, holder: Holder) -> QuotaRow | None:
-        """Add it; or leave all as it was, and say which row has no room for it."""
+    def _reserve(self, holder: Holder, *, within: bool) -> QuotaRow | None:
+        """Add it; or leave all as it was, and say which row has no room for it, or would count more (`within`)."""
         after = self._usage_with(holder)
         for row, gpus in after.items():
-            if gpus > max(row.hard, self._usage[row]):
+            if gpus > (self._usage[row] if within else max(row.hard, self._usage[row])):
                 return row
         if self._stands_alone(holder):
             self._sums.join(holder)

@@ -19,7 +19,7 @@ from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Status
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import Tenant, Usage
 
 LONG_AGO = float("-inf")
 
@@ -190,9 +190,17 @@ class WorkingCopy:
             return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers", soon=False)
         if not self.sealed:
             return NotNow(f"the ledger of tenant {self.version.name} is being rebuilt")
+        return self._drafted().book(booking)
+
+    @property
+    def usage(self) -> Usage:
+        """GPUs on each row, with what has been booked into it."""
+        return self._drafted().usage
+
+    def _drafted(self) -> Draft:
         if self._draft is None:
             self._draft = Draft(self._account, self.version.in_force)
-        return self._draft.book(booking)
+        return self._draft
 
     def put(self, account: Account, *, sealed: bool = True, changes: Status | None = None) -> None:
         """Another account in its place, and other fields of the status."""

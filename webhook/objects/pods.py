@@ -186,7 +186,16 @@ class Pod(View, frozen=True):
     @property
     def waits_for_quota(self) -> bool:
         """Whether it stands behind our gate."""
-        return any(isinstance(each, dict) and each.get("name") == QUOTA_GATE for each in self.spec.scheduling_gates)
+        return any(map(_is_ours, self.spec.scheduling_gates))
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether it stands behind a gate that isn't ours."""
+        return not all(map(_is_ours, self.spec.scheduling_gates))
+
+
+def _is_ours(gate: object) -> bool:
+    return isinstance(gate, dict) and gate.get("name") == QUOTA_GATE
 
 
 class Named(View, frozen=True):

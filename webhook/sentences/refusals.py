@@ -119,6 +119,8 @@ _OF_QUOTAS: Mapping[str, str] = {
     "names its node and can't wait; leave that out",
     "group-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, and "
     "{group} can't wait: no workload makes it; let a Job or another workload make the pods",
+    "flavor-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, which "
+    "would get GPUs of another flavor; leave its gate and its nodes as they are until then",
     "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
     ". {flavor}{fits}",
 }

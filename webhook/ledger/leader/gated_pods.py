@@ -69,6 +69,11 @@ class GatedPods:
     def get(self, uid: str) -> GatedPod | None:
         return self._pods[self._namespace_of[uid]][uid] if uid in self._namespace_of else None
 
+    def held_by(self, uid: str) -> Holding | None:
+        """What such a pod will hold."""
+        found = self.get(uid)
+        return found.holding if found else None
+
     def of(self, namespaces: Iterable[str]) -> Iterator[GatedPod]:
         for namespace in namespaces:
             yield from self._pods.get(namespace, {}).values()
@@ -81,10 +86,8 @@ class GatedPods:
         return self._pods.get(namespace, {}).keys()
 
     def put(self, uid: str, holding: Holding) -> None:
-        """Such a pod exists. It keeps its turn, and of whom it is, as it was seen first."""
+        """Such a pod exists. It keeps its turn."""
         before = self._pods[holding.namespace].get(uid)
-        if before is not None:
-            holding = msgspec.structs.replace(holding, controller=before.holding.controller, gang=before.holding.gang)
         gated = holding.gated or Gated(0, "", "")
         seen = before.turn[2] if before else next(self._seen)
         self._pods[holding.namespace][uid] = GatedPod(uid, holding, (-gated.priority, gated.since, seen))
@@ -105,14 +108,18 @@ class GatedPods:
                 place = LeftPlace(holding, now + PREEMPTED_SECONDS, now + PREEMPTED_SECONDS)
             self._left[holding.made_by, next(self._seen)] = place
 
-    def vacant(self) -> dict[GangKey, list[Holding]]:
-        """What the pods of each workload held that have ended a short while ago, the oldest first."""
+    def vacant(self) -> dict[GangKey, list[LeftPlace]]:
+        """Those of the pods of each workload that have ended a short while ago, the latest first."""
         now = self._clock()
         self._left = {key: each for key, each in self._left.items() if each.until > now}
-        found = defaultdict[GangKey, list[Holding]](list)
-        for (key, _), place in self._left.items():
-            found[key].append(place.holding)
+        found = defaultdict[GangKey, list[LeftPlace]](list)
+        for (key, _), place in reversed(self._left.items()):
+            found[key].append(place)
         return found
+
+    def is_kept(self, place: LeftPlace) -> bool:
+        """Whether its GPUs are kept yet."""
+        return place.kept > self._clock()
 
     def kept(self) -> Iterator[Holding]:
         """What pods held whose GPUs are kept for the next ones of their controllers."""
@@ -126,10 +133,10 @@ class GatedPods:
 
     def fill(self, holding: Holding) -> None:
         """This pod has taken one of these places."""
-        mine = (key for key, each in self._left.items() if may_inherit(holding, each.holding))
-        oldest = next(mine, None)
-        if oldest is not None:
-            del self._left[oldest]
+        mine = (key for key, each in reversed(self._left.items()) if may_inherit(holding, each.holding))
+        latest = next(mine, None)
+        if latest is not None:
+            del self._left[latest]
 
 
 def may_inherit(heir: Holding, before: Holding) -> bool:
@@ -138,4 +145,4 @@ def may_inherit(heir: Holding, before: Holding) -> bool:
     Whoever may create pods may say who made them, and would get eight GPUs past the line for each one that he gives up.
     """
     same = heir.made_by == before.made_by and heir.charge.tier == before.charge.tier
-    return same and heir.charge.gpus <= before.charge.gpus
+    return same and 0 < heir.charge.gpus <= before.charge.gpus

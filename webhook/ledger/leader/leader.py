@@ -72,7 +72,7 @@ class Leader:
                     await opening.round()
                     self._told()
                     await asyncio.sleep(BREATH_SECONDS)
-                    await self._changes.wait(counting.until_due())
+                    await self._changes.wait(min(counting.until_due(), opening.until_due()))
         except* Superseded as superseded:
             log.warning("superseded", {"reason": _first(superseded)})
 

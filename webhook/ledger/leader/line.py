@@ -4,8 +4,8 @@ What is let in stands in the account as any other booking: a gang as a whole, a 
 opened whenever its pod has one, by this leader or the next.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
@@ -13,15 +13,15 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, GangKey, at_tier
-from webhook.ledger.account_usage import usage_of
 from webhook.ledger.draft import NotNow, gang_to_book
-from webhook.ledger.leader.gated_pods import GatedPod, may_inherit
+from webhook.ledger.leader.gated_pods import GatedPod, LeftPlace, may_inherit
+from webhook.ledger.leader.kept_free import KeptFree, places_kept
 from webhook.ledger.leader.line_entry import InLine, LineEntry
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
-from webhook.policy.quota.charges import Charge, Shortfall, together, whole_shortfall
-from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+from webhook.policy.quota.charges import Charge, Shortfall, whole_shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
 
 
 def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
@@ -45,9 +45,11 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     Who is let in waits for its gate alone, and a gang for its workload to be seen.
     """
     let_in = {each.uid for each in let_in_by(account, view)}
-    gangs, alone = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod]()
+    gangs, alone, opening = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod](), list[GatedPod]()
     for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
-        if pod.uid not in let_in:
+        if pod.uid in let_in:
+            opening.append(pod)
+        else:
             key = _gang_of(pod, view)
             (gangs[key] if key else alone).append(pod)
     booked = {each.key: each for each in account.gangs}
@@ -55,7 +57,7 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     for each in account.reservations if gangs else ():
         drawn[each.draws_on] += sum(charge.own for charge in each.charges)
     line = [_of_gang(key, pods, booked.get(key), drawn[key], view, tenant) for key, pods in gangs.items()]
-    return sorted([*chain(*line), *_singly(alone, view)], key=_turn)
+    return sorted([*chain(*line), *_singly(alone, opening, view, tenant)], key=_turn)
 
 
 def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
@@ -68,20 +70,35 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
     return (of.namespace, uid) if uid else None
 
 
-def _turn(waiting: LineEntry) -> tuple[bool, tuple[int, str, int]]:
-    """Who has a place already comes first."""
-    return not waiting.entitled, waiting.pods[0].turn
+def _turn(waiting: LineEntry) -> tuple[bool, bool, tuple[int, str, int]]:
+    """Who has a place already comes first, and before all one whose GPUs nobody has got meanwhile."""
+    return not (waiting.kept or waiting.draws), not waiting.entitled, waiting.pods[0].turn
 
 
-def _singly(pods: Iterable[GatedPod], view: PodView) -> Iterator[LineEntry]:
-    """Of a workload's pods as many are entitled as have ended, each to no more than one of those held."""
+def _singly(
+    pods: Iterable[GatedPod], opening: Iterable[GatedPod], view: PodView, tenant: Tenant
+) -> Iterator[LineEntry]:
+    """Of a workload's pods as many are entitled as have ended, each to no more than one of those held.
+
+    Those whose gates are being opened have taken theirs: that may be long in coming.
+    """
     vacant = view.gated.vacant()
+    for pod in opening:
+        _take_place(pod, vacant, tenant)
     for pod in pods:
-        places = vacant.get(pod.holding.made_by, [])
-        place = next((each for each in places if may_inherit(pod.holding, each)), None)
-        if place is not None:
-            places.remove(place)
-        yield LineEntry((pod,), entitled=place is not None)
+        place = _take_place(pod, vacant, tenant)
+        yield LineEntry((pod,), entitled=place is not None, kept=place is not None and view.gated.is_kept(place))
+
+
+def _take_place(pod: GatedPod, vacant: Mapping[GangKey, list[LeftPlace]], tenant: Tenant) -> LeftPlace | None:
+    """The place that there is for it, which is vacant no more. One of a flavor is none on the row of another."""
+    places = vacant.get(pod.holding.made_by, [])
+    rows = set(pod.holding.charge.rows(tenant)) if places else set[QuotaRow]()
+    alike = (each for each in places if may_inherit(pod.holding, each.holding))
+    place = next((each for each in alike if rows.issubset(each.holding.charge.rows(tenant))), None)
+    if place is not None:
+        places.remove(place)
+    return place
 
 
 def _of_gang(
@@ -99,7 +116,7 @@ def _of_gang(
     held = sum((each.own for each in view.held_by(gang_to_book(booking), ())), drawn)
     within, beyond = _divided(pods, charges, held)
     if gang is not None and _is_let_in(gang, charges):
-        yield from (LineEntry((pod,), entitled=True) for pod in within)
+        yield from (LineEntry((pod,), entitled=True, draws=True) for pod in within)
         yield from (LineEntry((pod,)) for pod in beyond)
     else:
         yield LineEntry((*within, *beyond), booking, beyond=len(beyond))
@@ -131,14 +148,14 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
     """Book all that have room, in the order of their turns; who waits on, in that order.
 
     `strict`: nobody passes one who waits for room on a row that both draw on. A row that has room for that one is free
-    for others: what ends on the short row leaves room there too, and then it is first.
+    for others, but for what that one will need there beyond what ends on the short row.
     """
     tenant = copy.version.in_force
     left, reserved = list[InLine](), set[QuotaRow]()
     rows_of = dict[tuple[int, ...], set[QuotaRow]]()
     line = line_of(_without_changed(copy, view), view, tenant)
-    kept = tuple(_kept(copy.account, view))
-    used = _used(copy, kept)
+    kept = KeptFree(tuple(places_kept(copy.account, view)))
+    used = kept.used(copy)
     for waiting in line:
         charges = waiting.charges
         same = tuple(map(id, charges))  # thousands of pods share a charge
@@ -148,52 +165,19 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
         if not waiting.entitled and rows & reserved:
             left.append(InLine(waiting))
             continue
-        short = whole_shortfall(charges, tenant, used) if kept and not waiting.entitled else None
+        short = whole_shortfall(charges, tenant, used) if used and not waiting.draws else None
         answer = short or _book(copy, waiting, tenant)
         if isinstance(answer, Booked):
-            used = _used(copy, kept)
+            used = kept.used(copy)
         else:
             short = answer if isinstance(answer, Shortfall) else None
             # One whose quota was lowered below it blocks nobody.
             blocks = strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None
-            keeps = _short(rows, charges, short.usage) if blocks and short else rows if blocks else ()
+            keeps = kept.keep(rows, charges, short.usage) if blocks and short else rows if blocks else ()
             reserved.update(keeps)
+            used = kept.used(copy)
             left.append(InLine(waiting, short, frozenset(keeps)))
     return left
-
-
-def _kept(account: Account, view: PodView) -> Iterator[Charge]:
-    """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
-
-    A gang's room is its own for as long as it is booked.
-    """
-    places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
-    if not places:
-        return
-    heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
-    gangs = {each.uid for each in account.gangs}
-    for each in places:
-        if heirs[each.made_by] > 0:
-            heirs[each.made_by] -= 1
-        elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
-            yield each.charge
-
-
-def _used(copy: WorkingCopy, kept: Sequence[Charge]) -> Usage:
-    """The usage with what is kept; nothing where nothing is, and nobody asks."""
-    if not kept:
-        return {}
-    tenant, usage = copy.version.in_force, usage_of(copy.account, copy.version.in_force)
-    return {
-        row: usage.get(row, Decimal(0)) + together(each for each in kept if row.counts(each.tier, each.flavor))
-        for row in tenant.rows
-    }
-
-
-def _short(rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> set[QuotaRow]:
-    """The rows that have no room for all of it."""
-    asked = {row: together(each for each in charges if row.counts(each.tier, each.flavor)) for row in rows}
-    return {row for row, gpus in asked.items() if usage.get(row, Decimal(0)) + gpus > row.hard}
 
 
 def _without_changed(copy: WorkingCopy, view: PodView) -> Account:

@@ -11,13 +11,16 @@ from webhook.policy.values.tenants import QuotaRow
 class LineEntry(msgspec.Struct, frozen=True):
     """What waits as one: a gang with those of its pods that are there, or a pod alone.
 
-    `entitled`: it takes the place of a pod that has ended, or draws on what its gang holds already. Of `pods` the last
-    `beyond` say that they are of the gang, and are more than it asks for: once it is let in, each waits by itself.
+    `entitled`: it takes the place of a pod that has ended, whose GPUs may be `kept`, or `draws` on what its gang holds
+    already. Of `pods` the last `beyond` say that they are of the gang, and are more than it asks for: once it is let
+    in, each waits by itself.
     """
 
     pods: tuple[GatedPod, ...]
     gang: GangBooking | None = None
     entitled: bool = False
+    kept: bool = False
+    draws: bool = False
     beyond: int = 0
 
     @property

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
+import msgspec
+
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.line import book_line, let_in_by
@@ -25,16 +27,36 @@ AT_ONCE = 8
 """Gates that are opened side by side, all of one tier: of two tiers at once the lower one would be preempted."""
 
 
+LONGEST_PAUSE = 30.0
+"""Seconds between two tries to open a gate that can't be opened."""
+
+
+class Failing(msgspec.Struct, frozen=True):
+    """A gate that could not be opened so often; not `due` again before that time of our own clock."""
+
+    times: int
+    due: float
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Who is first in a line, and since when free GPUs are kept for it. `early`: one before it left before its time."""
+
+    uid: str
+    since: float
+    early: bool = False
+
+
 class Opening:
     """The lines of one term. `run` opens what `round` has found to be let in."""
 
     def __init__(self, leading: Leading) -> None:
         self._leading = leading
-        self._heads: dict[str, tuple[str, float]] = {}
+        self._heads: dict[str, Head] = {}
         self._lines: Collection[str] = ()
         self._let_in: dict[str, GatedPod] = {}
         self._asked: set[str] = set()
         """Those of them whose gate was opened, or could not be, since the last round."""
+        self._failing: dict[str, Failing] = {}
         self._woken = asyncio.Event()
 
     async def round(self) -> None:
@@ -43,6 +65,7 @@ class Opening:
         here = gated.namespaces()
         if not here:
             self._heads.clear()
+            self._failing.clear()
             self._tell_of_no_line(())
             return
         free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
@@ -54,22 +77,25 @@ class Opening:
         accounts = [version.account for name in lines if (version := versions.newest(name)) and version.sealed]
         promised = chain.from_iterable(let_in_by(each, self._leading.view) for each in accounts)
         self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
+        self._failing = {uid: each for uid, each in self._failing.items() if uid in self._let_in}
         self._woken.set()
 
     async def _book(self, name: str) -> None:
         view = self._leading.view
-        line = list[InLine]()
+        line, let_in, kept = list[InLine](), set[str](), True
 
         def edit(copy: WorkingCopy) -> None:
-            strict = self._reserves(name, copy.version.in_force)
-            line[:] = book_line(copy, view, strict=strict) if copy.sealed else ()
+            nonlocal let_in, kept
+            kept = self._reserves(name, copy.version.in_force)
+            line[:] = book_line(copy, view, strict=kept) if copy.sealed else ()
+            let_in = {*(each.uid for each in copy.account.reservations), *(each.uid for each in copy.account.gangs)}
 
         try:
             await self._leading.term.change(name, edit)
         except TryAgain as problem:
             log.warning("line not booked", {"tenant": name, "error": str(problem)})
             return
-        self._note_head(name, line)
+        self._note_head(name, line, let_in, kept=kept)
         self._leading.world.tell_line(name, line)
 
     def _tell_of_no_line(self, lines: Collection[str]) -> None:
@@ -78,10 +104,15 @@ class Opening:
             self._leading.world.tell_line(name, ())
         self._lines = lines
 
-    def _note_head(self, name: str, line: Iterable[InLine]) -> None:
-        head = next((each.waiting.uid for each in line if not each.waiting.entitled), "")
-        if self._heads.get(name, ("", 0.0))[0] != head:
-            self._heads[name] = head, self._leading.clock()
+    def _note_head(self, name: str, line: Iterable[InLine], let_in: Collection[str], *, kept: bool) -> None:
+        """A head that leaves before its time has the next one go on with that: else many in turn keep all for ever."""
+        uid, now = next((each.waiting.uid for each in line if not each.waiting.entitled), ""), self._leading.clock()
+        before = self._heads.get(name, Head("", now))
+        if uid != before.uid:
+            early = kept and bool(before.uid) and before.uid not in let_in
+            self._heads[name] = Head(uid, before.since if early else now, early)
+        elif before.early and not kept:
+            self._heads[name] = Head(uid, now)
 
     def _reserves(self, name: str, tenant: Tenant) -> bool:
         """Whether the head of the line keeps what is free for itself, and still may."""
@@ -89,7 +120,12 @@ class Opening:
             return False
         if tenant.reserve_seconds is None or name not in self._heads:
             return True
-        return self._leading.clock() < self._heads[name][1] + tenant.reserve_seconds
+        return self._leading.clock() < self._heads[name].since + tenant.reserve_seconds
+
+    def until_due(self) -> float:
+        """Seconds until a gate may be tried again; none are due at once, for a round has just tried those."""
+        now = self._leading.clock()
+        return min((each.due - now for each in self._failing.values() if each.due > now), default=LONGEST_PAUSE)
 
     async def run(self) -> None:
         """Open gates until cancelled."""
@@ -100,15 +136,28 @@ class Opening:
                 await asyncio.gather(*map(self._open, some))
 
     def _next(self) -> Iterator[GatedPod]:
-        """Some of the highest tier that are still gated, and still ask for what was booked."""
-        gated = self._leading.view.gated
+        """Some of the highest tier that are still gated, and still ask for what was booked.
+
+        Those that can't be opened wait longer each time: the line of nobody else stops at them.
+        """
+        gated, waits = self._leading.view.gated, self._asked | self._resting()
         left = [
             now
             for uid, then in self._let_in.items()
-            if uid not in self._asked and (now := gated.get(uid)) and now.holding.charge == then.holding.charge
+            if uid not in waits and (now := gated.get(uid)) and now.holding.charge == then.holding.charge
         ]
         highest = max((each.priority for each in left), default=0)
         yield from [each for each in left if each.priority == highest][:AT_ONCE]
+
+    def _resting(self) -> set[str]:
+        now = self._leading.clock()
+        return {uid for uid, each in self._failing.items() if each.due > now}
+
+    def _note_failed(self, uid: str) -> None:
+        """The first time it may have changed a moment ago, and is tried again when that is seen."""
+        times = self._failing[uid].times + 1 if uid in self._failing else 1
+        pause = min(0.25 * 2**times, LONGEST_PAUSE) if times > 1 else 0.0
+        self._failing[uid] = Failing(times, self._leading.clock() + pause)
 
     async def _open(self, pod: GatedPod) -> None:
         self._asked.add(pod.uid)
@@ -117,7 +166,9 @@ class Opening:
         except ApiError as error:
             where = {"namespace": pod.holding.namespace, "pod": pod.holding.name}
             log.warning("gate not opened", {**where, "reason": str(error)})
+            self._note_failed(pod.uid)
             return
+        self._failing.pop(pod.uid, None)
         self._leading.view.gated.fill(pod.holding)
 
 

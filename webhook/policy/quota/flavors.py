@@ -10,9 +10,10 @@ from webhook.policy.values.tier_policy import Flavor, TierPolicy
 def flavor_of(pod: Pod, policy: TierPolicy) -> str | None:
     """The flavor a pod names, or under `flavorUnnamed: Worst` all on whose nodes it may land.
 
-    Behind a scheduling gate it lands nowhere, and the gate's end is reviewed.
+    Behind somebody else's scheduling gate it lands nowhere, and the gate's end is reviewed. Behind ours alone it counts
+    as it will: what the leader books has to be all that it may take once the gate is open.
     """
-    if policy.flavor_unnamed == "WhenBound" or pod.spec.scheduling_gates:
+    if policy.flavor_unnamed == "WhenBound" or pod.waits_for_others:
         return named_flavor(pod, policy.flavors)
     open_to: list[str] = []
     for flavor in policy.flavors:

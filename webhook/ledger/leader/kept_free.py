@@ -1,0 +1,66 @@
+"""What stays free though it has room: for heirs of pods that were deleted, and for those who are first in a line."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+
+from webhook.ledger.account import Account
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Charge, together
+from webhook.policy.values.tenants import QuotaRow, Usage
+
+NOTHING = Decimal(0)
+
+
+class KeptFree:
+    """`places`: what is kept for heirs."""
+
+    def __init__(self, places: Sequence[Charge]) -> None:
+        self._places = places
+        self._needed = defaultdict[QuotaRow, Decimal](Decimal)
+
+    def keep(self, rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> set[QuotaRow]:
+        """The rows that have no room for all of it. On its others it is kept what it needs beyond what ends there.
+
+        Else somebody of another tier fills the total meanwhile, and it never has room on both rows at once.
+        """
+        asked = {row: together(each for each in charges if row.counts(each.tier, each.flavor)) for row in rows}
+        missing = {row: usage.get(row, NOTHING) + gpus - row.hard for row, gpus in asked.items()}
+        short = {row for row, gpus in missing.items() if gpus > 0}
+        for row in asked.keys() - short:
+            ends = max((missing[each] for each in short if _is_part_of(each, row)), default=NOTHING)
+            self._needed[row] += max(asked[row] - ends, NOTHING)
+        return short
+
+    def used(self, copy: WorkingCopy) -> Usage:
+        """The usage with what is kept; nothing where nothing is, and nobody asks."""
+        if not self._places and not self._needed:
+            return {}
+        return {row: gpus + self._kept_on(row) for row, gpus in copy.usage.items()}
+
+    def _kept_on(self, row: QuotaRow) -> Decimal:
+        places = together(each for each in self._places if row.counts(each.tier, each.flavor))
+        return places + self._needed.get(row, NOTHING)
+
+
+def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:
+    """Whether all that counts on a row counts on the other too."""
+    return whole.tier in (None, row.tier) and whole.flavor in (None, row.flavor)
+
+
+def places_kept(account: Account, view: PodView) -> Iterator[Charge]:
+    """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
+
+    A gang's room is its own for as long as it is booked.
+    """
+    places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
+    if not places:
+        return
+    heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
+    gangs = {each.uid for each in account.gangs}
+    for each in places:
+        if heirs[each.made_by] > 0:
+            heirs[each.made_by] -= 1
+        elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
+            yield each.charge
