@@ -142,7 +142,7 @@ def test_a_gang_that_is_booked_lets_nobody_pass_beyond_what_it_holds(line: Attac
     line.is_told(1)
     bound = line.made_by(line.pod("bound", tier="gpu-batch"), "Job", "mine", uid)
     bound["spec"]["nodeName"] = line.node
-    assert "1 pod waits in the line before this pod, which names its node" in line.makes(bound).stderr
+    assert "is kept for pods that wait before this pod, which names its node" in line.makes(bound).stderr
     assert "and group g can't wait: no workload makes it" in line.makes(grouped("g2")).stderr
     line.asks("delete", "pod", "g1", "--grace-period=0", "--force")
     line.installed.eventually(lambda: not line.makes(grouped("g3")).code, "one for one, of what the group holds")
