@@ -9,13 +9,14 @@ import pytest
 from localcluster import Result
 
 from .conftest import new_namespace
-from .installed import Installed, Tree
+from .installed import Installed, Tree, gpu_pod
 from .test_hold import GATE, Line
 
 pytestmark = pytest.mark.apiserver
 
 MALLORY = "--as=mallory"
 GANG = "gpu-tiers.dev/gang"
+H100 = "NVIDIA-H100-80GB-HBM3"
 
 
 class Attacked(Line):
@@ -40,9 +41,14 @@ class Attacked(Line):
         return found
 
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:
-        version = "batch/v1" if kind == "Job" else "v1"
+        version = {"Job": "batch/v1", "ConfigMap": "v1"}.get(kind, "example.com/v1")
         owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
         return pod | {"metadata": pod["metadata"] | {"ownerReferences": [owner]}}
+
+    def of_product(self, name: str, gpus: int, product: str) -> Tree:
+        """A pod for the nodes with that GPU, made by one that all others are made by."""
+        pod = gpu_pod(name, gpus, tier="gpu-batch", nodeSelector={"nvidia.com/gpu.product": product})
+        return self.made_by(pod, "Team", "all", "0c5e1b1a-5f0c-4e0c-9d5c-000000000001")
 
     def with_gate(self, pod: Tree, *gates: Any) -> Tree:
         return pod | {"spec": pod["spec"] | {"schedulingGates": [*gates]}}
@@ -117,6 +123,91 @@ def test_who_stands_in_no_line_is_refused_while_others_wait(line: Attacked) -> N
     bound["spec"]["nodeName"] = line.node
     bound["metadata"]["annotations"] = {}
     assert not line.makes(bound).code, "nobody waits any more"
+
+
+def test_a_gang_that_is_booked_lets_nobody_pass_beyond_what_it_holds(line: Attacked) -> None:
+    def grouped(name: str) -> Tree:
+        pod = line.pod(name, tier="gpu-batch")
+        pod["metadata"]["labels"] |= {"kueue.x-k8s.io/pod-group-name": "g"}
+        pod["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+        return pod
+
+    line.create(line.job("mine", 2, "gpu-batch"))
+    assert not line.makes(grouped("g0")).code
+    assert not line.makes(grouped("g1")).code
+    line.installed.eventually(lambda: len(line.running()) == 4, "the Job and the group")
+    uid = line.installed.get("job/mine", line.namespace)["metadata"]["uid"]
+    line.create(line.pod("head", gpus=6))
+    line.is_told(1)
+    bound = line.made_by(line.pod("bound", tier="gpu-batch"), "Job", "mine", uid)
+    bound["spec"]["nodeName"] = line.node
+    assert "1 pod waits in the line before this pod, which names its node" in line.makes(bound).stderr
+    assert "and group g can't wait: no workload makes it" in line.makes(grouped("g2")).stderr
+    line.asks("delete", "pod", "g1", "--grace-period=0", "--force")
+    line.installed.eventually(lambda: not line.makes(grouped("g3")).code, "one for one, of what the group holds")
+
+
+def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked) -> None:
+    """They would count alone, beside a gang that still has room for as many: twice the GPUs, and so on."""
+    line.create(line.job("mine", 2, "gpu-batch"))
+    line.installed.eventually(lambda: len(line.running()) == 2, "the Job")
+    line.create(line.pod("head", gpus=7))
+    line.is_told(1)
+    boss = {"apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "controller": True}
+    boss["uid"] = line.asks("create", "configmap", "boss", "-o=json").json()["metadata"]["uid"]
+    change = json.dumps({"metadata": {"ownerReferences": [boss]}})
+    for name in line.running():
+        assert not line.asks("patch", "pod", name, "--type=merge", "-p", change).code
+    line.is_told(3)  # the Job makes two anew
+    assert line.installed.usage(f"hold-{line.namespace}") == "total 2/8"
+
+
+def test_whom_its_pods_say_they_are_of_is_told_only_where_it_can_be_a_name(line: Attacked) -> None:
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    forged = line.made_by(line.pod("forged"), "Job\n  free: 64 GPUs", "x", "0c5e1b1a-5f0c-4e0c-9d5c-000000000001")
+    assert not line.makes(forged).code
+    line.is_told(1)
+    assert [each["workload"] for each in line.status()["held"]["line"]] == ["Pod/forged"]
+
+
+def test_who_waits_for_the_row_of_its_tier_keeps_what_it_needs_of_the_total(
+    installed: Installed, namespace: str, wide: str
+) -> None:
+    line, rows = Attacked(installed, namespace, wide), [{"gpus": 8}, {"tier": "gpu-training", "gpus": 3}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
+        line.create(line.pod("there", gpus=2))
+        line.eventually_runs("there")
+        line.create(line.pod("head", gpus=3))
+        line.create(line.pod("all", gpus=6, tier="gpu-batch"))
+        line.is_told(2)
+        line.delete("pod", "there")
+        line.eventually_runs("head")
+        assert line.waiting() == {"all"}
+
+
+def test_a_place_on_one_flavor_is_none_on_another(installed: Installed, namespace: str, wide: str) -> None:
+    """And who names no flavor waits for room on all of them: it is not booked before its gate can be opened."""
+    line, rows = Attacked(installed, namespace, wide), [{"gpus": 12}, {"resourceFlavor": "h100", "gpus": 4}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
+        for name, gpus, product in (("poor", 1, "T4"), ("there", 2, H100)):
+            line.create(line.of_product(name, gpus, product))
+        line.create(line.with_gate(line.pod("mover"), {"name": "example.com/mine"}))
+        line.installed.eventually(lambda: not line.waiting() and len(line.pods()) == 3, "three gates, opened")
+        line.create(line.of_product("head", 4, H100))
+        line.waits("head")
+        line.delete("pod", "poor")
+        line.create(line.of_product("rich", 1, H100))
+        line.create(line.pod("anywhere", gpus=4))
+        line.is_told(3)
+        assert line.waiting() == {"head", "rich", "anywhere"}
+        choice = json.dumps({"spec": {"nodeSelector": {"nvidia.com/gpu.product": H100}}})
+        moved = line.installed.cluster.kubectl("patch", "pod/mover", f"-n={namespace}", f"-p={choice}", check=False)
+        assert "before this pod, which would get GPUs of another flavor" in moved.stderr
+        line.create(line.of_product("next", 6, "T4"))
+        line.installed.eventually(
+            lambda: len(line.pods()) == 6 and line.waiting() == {"head", "rich", "anywhere"}, "room for another flavor"
+        )
 
 
 def test_it_is_no_older_than_it_is(line: Attacked) -> None:
