@@ -159,7 +159,15 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
     change = json.dumps({"metadata": {"ownerReferences": [boss]}})
     for name in line.running():
         assert not line.asks("patch", "pod", name, "--type=merge", "-p", change).code
+        marked = line.asks("annotate", "pod", name, "--overwrite", "gpu-tiers.dev/gang=other")
+        assert "gpu-tiers counts the pod by it: leave it as it is" in marked.stderr
     line.is_told(3)  # the Job makes two anew
+    before = line.status()["ledger"]["term"]
+    line.installed.kill()
+    line.installed.restart()
+    line.installed.eventually(lambda: line.status()["ledger"]["term"] != before, "the next leader")
+    line.is_told(3)
+    assert len(line.running()) == 2
     assert line.installed.usage(f"hold-{line.namespace}") == "total 2/8"
 
 

@@ -18,7 +18,7 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
-from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import Fit, charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
@@ -42,6 +42,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             drift(old, new, policy)
             or changed_share(old, new, policy)
             or changed_claimed(old, new)
+            or changed_gang(old, new)
             or changed_class(old.metadata.labels, new.metadata.labels, tier, policy)
             or await self._outranked(old, new, request.namespace)
         )
@@ -93,6 +94,15 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "tell how this pod ranks")) from problem
         return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
+
+
+def changed_gang(old: Pod, new: Pod) -> Refusal | None:
+    """Why a changed mark of its gang is refused on an existing pod: it would count alone, beside the whole gang."""
+    before, after = (each.metadata.annotations.get(GANG, "") for each in (old, new))
+    if before == after:
+        return None
+    field = f"metadata.annotations[{GANG}]"
+    return Refusal(Reason.CHANGED, "gang-changed", field, after=after or "absent", before=before or "absent")
 
 
 class ResourceClaimReviewer(Reviewer, frozen=True):

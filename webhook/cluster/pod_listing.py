@@ -17,7 +17,7 @@ from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import View, read
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
-from webhook.policy.assignment.request import GANG, TIER_LABEL
+from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.quota.charges import tier_counted
@@ -168,7 +168,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         created=metadata.creation_timestamp or "",
         owner=metadata.controller,
         grace=grace_of(pod),
-        gang=metadata.annotations.get(GANG, ""),
+        gang=gang_beyond(metadata),
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
         held=pod.waits_for_quota,

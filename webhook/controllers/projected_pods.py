@@ -16,7 +16,7 @@ from webhook.controllers.pods_on_nodes import Placed
 from webhook.ledger.protocol import Gated, Holding
 from webhook.objects.pods import LONGEST_UID, Metadata, OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.policy.assignment.request import GANG
+from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.charges import Charge, charge_of, tier_counted
 from webhook.policy.quota.demand import NOTHING
 from webhook.policy.quota.held import TOLD
@@ -63,7 +63,7 @@ class PodProjection:
             intern(_short(metadata.controller_uid)),
             seen.preempted and seen.ends_within(policy.checkpoint.max_grace_period),
             metadata.name,
-            intern(_short(metadata.annotations.get(GANG, ""))),
+            intern(_short(gang_beyond(metadata))),
             _gated(seen),
             await self._workload_of(metadata, policy),
         )

@@ -25,7 +25,7 @@ from webhook.ledger.protocol import Holding
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.request import GANG
+from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
@@ -167,7 +167,7 @@ def _lower(
     """
     metadata, spec = pod.metadata, pod.spec
     asks = {name: gpus for name, gpus in asked_of(pod, policy).items() if gpus}
-    together = spec.scheduling_group or GANG in metadata.annotations or any(named_groups(metadata))
+    together = spec.scheduling_group or gang_beyond(metadata) or any(named_groups(metadata))
     if len(asks) != 1 or spec.resource_claims or together or kueue_group(metadata):
         return ""
     (name,) = asks

@@ -51,6 +51,7 @@ _OF_PARTS_OF_GPUS: Mapping[str, str] = {
     "GPUs that count, so nobody would open it: leave it out",
     "claims-changed": "{after:shown}, but it was {before:shown}; what a pod's claims may ask for is fixed when it is "
     "created: delete the pod and create it again",
+    "gang-changed": "{after:shown}, but it was {before:shown}; gpu-tiers counts the pod by it: leave it as it is",
     "claim-of-nothing": '"{entry:shown}" names no claim; write resourceClaimTemplateName or resourceClaimName',
     "claim-outgrown": "asks for {gpus:gpus}, but pod {pod:shown} was let in with {most} by its claim {claim:shown}; "
     "ask for no more, or delete the pod, and create it again when the claim or its template is there",

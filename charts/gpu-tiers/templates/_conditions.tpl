@@ -117,15 +117,15 @@ has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.meta
 
 {{/*
 matchConditions of pods on UPDATE: true only for a changed label of tier or queue, a changed mark of what its claims
-asked for, or of what another scheduler ranks it by, a changed part of a GPU where the policy counts any, or nodes chosen
+asked for, of its gang, or of what another scheduler ranks it by, a changed part of a GPU where the policy counts any, or nodes chosen
 behind a scheduling gate where the policy has flavors, so that a finalizer can always be removed. What a pod in deletion
 is charged for stays what it was.
 */}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
 - name: tier-or-part-of-a-gpu-changed
   expression: >-
-    object.metadata.?annotations[?'gpu-tiers.dev/claimed'].orValue('') !=
-    oldObject.metadata.?annotations[?'gpu-tiers.dev/claimed'].orValue('') ||
+    ['gpu-tiers.dev/claimed', 'gpu-tiers.dev/gang'].exists(a,
+    object.metadata.?annotations[?a].orValue('') != oldObject.metadata.?annotations[?a].orValue('')) ||
     {{- if include "gpu-tiers.shareAnnotations" . | fromJsonArray }}
     ['gpu-fraction', 'gpu-memory', 'gpu-fraction-num-devices'].exists(a,
     object.metadata.?annotations[?a].orValue('') != oldObject.metadata.?annotations[?a].orValue('')) ||

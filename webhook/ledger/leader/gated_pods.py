@@ -69,11 +69,6 @@ class GatedPods:
     def get(self, uid: str) -> GatedPod | None:
         return self._pods[self._namespace_of[uid]][uid] if uid in self._namespace_of else None
 
-    def held_by(self, uid: str) -> Holding | None:
-        """What such a pod will hold."""
-        found = self.get(uid)
-        return found.holding if found else None
-
     def of(self, namespaces: Iterable[str]) -> Iterator[GatedPod]:
         for namespace in namespaces:
             yield from self._pods.get(namespace, {}).values()

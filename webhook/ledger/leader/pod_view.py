@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 
-from msgspec.structs import replace
-
 from webhook.ledger.account import Gang, GangKey
 from webhook.ledger.leader.gated_pods import GatedPods
 from webhook.ledger.leader.workload_view import WorkloadView
@@ -88,15 +86,8 @@ class PodView:
         return tuple(found[key] for key in sorted(found))
 
     def observe(self, holder: str, holding: Holding) -> None:
-        """A pod exists; it is charged whether or not there was room, unless it waits behind our gate.
-
-        Of which gang it is stays as it was seen first. Whoever may edit pods may say otherwise later: then they would
-        count alone, beside a gang that still has room for as many.
-        """
+        """A pod exists; it is charged whether or not there was room, unless it waits behind our gate."""
         self._told(holder)
-        before = self._pods.get(holder) or self.gated.held_by(holder)
-        if before is not None and before.draws_on != holding.draws_on:
-            holding = replace(holding, controller=before.controller, gang=before.gang)
         if holder in self._over or self._is_overdue(holder, holding):
             self._end(holder)
             return

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import hold_gpus
@@ -24,6 +24,14 @@ TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
 UNTIERED_LABEL = "gpu-tiers.dev/untiered"
 GANG = "gpu-tiers.dev/gang"
+
+
+def gang_beyond(metadata: Metadata) -> str:
+    """The uid of the gang on whose charge a pod draws, as its mark says; "" where that is its controller, or none."""
+    uid = metadata.annotations.get(GANG, "")
+    return uid if uid != metadata.controller_uid else ""
+
+
 """On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 
 
