@@ -1,6 +1,7 @@
 """Somebody who may edit one namespace of a tenant that holds tries to get past the line, or to keep others in it."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -276,3 +277,40 @@ def test_our_gate_holds_nothing_where_nobody_holds(line: Attacked) -> None:
         )
         where = ("--namespace=kube-system", "--grace-period=0", "--force")
         line.installed.cluster.kubectl("delete", "pod", "brought", *where)
+
+
+def test_a_suspended_job_banks_no_age_by_a_pod_that_says_it_is_its(line: Attacked) -> None:
+    """The pod waits, and waits for itself alone."""
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    job = line.job("late", 4, "gpu-batch")
+    job["spec"]["suspend"] = True
+    uid = line.makes(job).json()["metadata"]["uid"]
+    assert not line.makes(line.made_by(line.pod("dummy", tier="gpu-batch"), "Job", "late", uid)).code
+    line.waits("dummy")
+    time.sleep(1.5)
+    line.create(line.pod("next", gpus=6, tier="gpu-batch"))
+    line.is_told(2)
+    time.sleep(1.5)
+    line.asks("patch", "job", "late", "--type=merge", '-p={"spec": {"suspend": false}}')
+    line.is_told(6)
+    line.delete("pod", "there")
+    line.eventually_runs("next")
+
+
+def test_a_gang_that_grows_while_it_waits_has_no_older_place_for_that(line: Attacked) -> None:
+    """Two pods that were held first keep no place for seven."""
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    job = line.job("grows", 2, "gpu-batch")
+    del job["spec"]["completionMode"], job["spec"]["completions"]
+    assert not line.makes(job).code
+    line.is_told(2)
+    time.sleep(1.5)
+    line.create(line.pod("next", gpus=6, tier="gpu-batch"))
+    line.is_told(3)
+    time.sleep(1.5)
+    line.asks("patch", "job", "grows", "--type=merge", '-p={"spec": {"parallelism": 7}}')
+    line.is_told(8)
+    line.delete("pod", "there")
+    line.eventually_runs("next")

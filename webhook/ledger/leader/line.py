@@ -72,7 +72,7 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
 
 def _turn(waiting: LineEntry) -> tuple[bool, bool, tuple[int, str, int]]:
     """Who has a place already comes first, and before all one whose GPUs nobody has got meanwhile."""
-    return not (waiting.kept or waiting.draws), not waiting.entitled, waiting.pods[0].turn
+    return not (waiting.kept or waiting.draws), not waiting.entitled, waiting.turn
 
 
 def _singly(
@@ -150,34 +150,49 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
     `strict`: nobody passes one who waits for room on a row that both draw on. A row that has room for that one is free
     for others, but for what that one will need there beyond what ends on the short row.
     """
-    tenant = copy.version.in_force
-    left, reserved = list[InLine](), set[QuotaRow]()
-    rows_of = dict[tuple[int, ...], set[QuotaRow]]()
-    line = line_of(_without_changed(copy, view), view, tenant)
-    kept = KeptFree(tuple(places_kept(copy.account, view)))
-    used = kept.used(copy)
-    for waiting in line:
-        charges = waiting.charges
-        same = tuple(map(id, charges))  # thousands of pods share a charge
-        if same not in rows_of:
-            rows_of[same] = {row for charge in charges for row in charge.rows(tenant)}
-        rows = rows_of[same]
-        if not waiting.entitled and rows & reserved:
-            left.append(InLine(waiting))
-            continue
-        short = whole_shortfall(charges, tenant, used) if used and not waiting.draws else None
-        answer = short or _book(copy, waiting, tenant)
-        if isinstance(answer, Booked):
-            used = kept.used(copy)
-        else:
-            short = answer if isinstance(answer, Shortfall) else None
-            # One whose quota was lowered below it blocks nobody.
-            blocks = strict and not waiting.entitled and whole_shortfall(charges, tenant, {}) is None
-            keeps = kept.keep(rows, charges, short.usage) if blocks and short else rows if blocks else ()
-            reserved.update(keeps)
-            used = kept.used(copy)
-            left.append(InLine(waiting, short, frozenset(keeps)))
-    return left
+    line = line_of(_without_changed(copy, view), view, copy.version.in_force)
+    booked = LineBooking(copy, KeptFree(tuple(places_kept(copy.account, view))), strict=strict)
+    return [each for each in map(booked.book, line) if each is not None]
+
+
+class LineBooking:
+    """Books a line into a copy of its account, from its head on."""
+
+    def __init__(self, copy: WorkingCopy, kept: KeptFree, *, strict: bool) -> None:
+        self._copy = copy
+        self._tenant = copy.version.in_force
+        self._strict = strict
+        self._kept = kept
+        self._used = kept.used(copy)
+        self._reserved = set[QuotaRow]()
+        self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
+
+    def book(self, waiting: LineEntry) -> InLine | None:
+        """Who waits on; None for one who is booked."""
+        if not waiting.entitled and self._rows(waiting) & self._reserved:
+            return InLine(waiting)
+        asked = self._used if not waiting.draws else {}
+        short = whole_shortfall(waiting.charges, self._tenant, asked) if asked else None
+        answer = short or _book(self._copy, waiting, self._tenant)
+        left = None if isinstance(answer, Booked) else self._waits_on(waiting, answer)
+        self._used = self._kept.used(self._copy)
+        return left
+
+    def _waits_on(self, waiting: LineEntry, answer: Shortfall | NotNow) -> InLine:
+        """It keeps the rows that are short, or all of its rows. One whose quota was lowered below it blocks nobody."""
+        short, rows = answer if isinstance(answer, Shortfall) else None, self._rows(waiting)
+        if not self._strict or waiting.entitled or whole_shortfall(waiting.charges, self._tenant, {}) is not None:
+            return InLine(waiting, short)
+        keeps = self._kept.keep(rows, waiting.charges, short.usage) if short else rows
+        self._reserved |= keeps
+        return InLine(waiting, short, frozenset(keeps))
+
+    def _rows(self, waiting: LineEntry) -> set[QuotaRow]:
+        """Those on which it draws. Thousands of pods share a charge."""
+        same = tuple(map(id, waiting.charges))
+        if same not in self._rows_of:
+            self._rows_of[same] = {row for charge in waiting.charges for row in charge.rows(self._tenant)}
+        return self._rows_of[same]
 
 
 def _without_changed(copy: WorkingCopy, view: PodView) -> Account:

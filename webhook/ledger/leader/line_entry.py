@@ -33,6 +33,17 @@ class LineEntry(msgspec.Struct, frozen=True):
         return self.gang.uid if self.gang else self.first.uid
 
     @property
+    def turn(self) -> tuple[int, str, int]:
+        """By its tier, then by when half of what it asks for was held, then by which was seen first.
+
+        A gang that grows while it waits, or one of whose pods is older than its workload runs, is no older for that.
+        """
+        within = self.pods[: len(self.pods) - self.beyond] or self.pods
+        since = sorted(each.turn[1] for each in within if each.asks_for_gpus)
+        priority, first, seen = self.first.turn
+        return priority, since[len(since) // 2] if since else first, seen
+
+    @property
     def charges(self) -> tuple[Charge, ...]:
         """What it asks for."""
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
