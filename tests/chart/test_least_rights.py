@@ -3,13 +3,14 @@
 import base64
 import json
 import os
+import signal
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
@@ -57,6 +58,7 @@ class Webhook:
     ca: Path
     log: Path
     path_secret: Path
+    process: "subprocess.Popen[bytes] | None" = None
 
     @property
     def values(self) -> Manifest:
@@ -84,19 +86,19 @@ def webhook(
     release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook=webhook.values)
     rights = [each for each in render(policy=FLAVORS) if is_of_its_rights(each)]
     release.cluster.apply(yaml.safe_dump_all(rights))
-    with serving(release, webhook, tmp_path):
+    with serving(release, webhook, tmp_path) as process:
         wait_until_ready(webhook)
         wait_until_gpu_pods_are(release.cluster, refused=False)
         secret = release.get("secret", "gpu-tiers-tls", "--namespace=gpu-tiers")
         webhook.ca.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
-        yield webhook
+        yield replace(webhook, process=process)
     release.cluster.kubectl("delete", "clusterrole,clusterrolebinding", "gpu-tiers")
     release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND, OWN, HELD)
     release.cluster.kubectl("delete", "serviceaccount,role,rolebinding", "gpu-tiers", "--namespace=gpu-tiers")
 
 
 @contextmanager
-def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator[None]:
+def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     config = release.get("configmap", "gpu-tiers", "--namespace=gpu-tiers")
     (folder / "policy.yaml").write_text(config["data"]["policy.yaml"])
     (folder / "kubeconfig").write_text(kubeconfig_of_the_service_account(release.cluster))
@@ -106,7 +108,7 @@ def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator[None]:
     command += [f"--page-tls-port={webhook.page_port}", f"--path-secret-file={webhook.path_secret}"]
     with webhook.log.open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            yield
+            yield process
         finally:
             process.terminate()
 
@@ -318,12 +320,20 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
 
 
 UNREVIEWED = "kube-system"
-"""Where no webhook of ours is asked: elsewhere it refuses our gate on pods without GPUs, and opens it on others."""
+"""Where no webhook of ours is asked: elsewhere it refuses our gate on pods without GPUs."""
 GATE = "gpu-tiers.dev/quota"
 GATES = [{"name": GATE}, {"name": "example.com/other"}]
 
 
-@pytest.mark.usefixtures("webhook")
+@pytest.fixture
+def asleep(webhook: Webhook) -> Iterator[None]:
+    """It leads, and would open the gates of pods that nobody holds."""
+    webhook.process.send_signal(signal.SIGSTOP)
+    yield
+    webhook.process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("asleep")
 def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release) -> None:
     kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     waiting = pod(schedulingGates=GATES, nodeSelector={"zone": "a"}) | {"metadata": {"name": "waiting"}}
@@ -362,7 +372,7 @@ TAKEN_FOR_ENDED: dict[str, Manifest] = {
 }
 
 
-@pytest.mark.usefixtures("webhook")
+@pytest.mark.usefixtures("asleep")
 def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(release: Release) -> None:
     kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     reads = "reads-statuses"  # kubectl reads what it patches, the webhook does not
