@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from webhook.objects.quantities import written_gpus
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
@@ -64,7 +65,8 @@ class HeldShown(Shown, frozen=True):
 
     @property
     def sentence(self) -> str:
-        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {self.gpus} GPUs in all"
+        gpus = written_gpus(Decimal(str(self.gpus)))
+        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
         more = self.workloads - len(self.line)
         return f"{pods}; {more} more workloads come after those that are shown" if more > 0 else pods
 

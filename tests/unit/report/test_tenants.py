@@ -64,6 +64,8 @@ def test_a_line_is_shown_place_by_place() -> None:
     assert held.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
+    one = {"pods": 1, "workloads": 1, "tiers": [{"gpus": "1"}], "line": [place]}
+    assert shown({"held": one}).held.sentence == "1 pod waits for room, for 1 GPU in all"
     assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),
