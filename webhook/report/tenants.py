@@ -1,6 +1,6 @@
 """Tenants as their TenantQuotas show them: what each row allows, what is in use, and what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,13 +13,17 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `free` is what is neither used nor reserved."""
+    """A row of a quota, in GPUs. `free` is what is neither used nor reserved.
+
+    `on_exceed` is what is done above this row; "" where it is what is done above the others.
+    """
 
     subject: str
     hard: Gpus
     used: Gpus
     reserved: Gpus
     free: Gpus
+    on_exceed: str = ""
 
     @property
     def numbers(self) -> tuple[str, str, str, str]:
@@ -81,13 +85,19 @@ class TenantShown(Shown, frozen=True):
     held: HeldShown = HeldShown()
 
 
+def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
+    """What is done above a quota, with the rows on which that is something else: "Deny, on gpu-batch Hold"."""
+    return ", ".join((on_exceed, *(f"on {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
+
+
 def tenant_shown(found: TenantQuota) -> TenantShown:
     """A TenantQuota as it says of itself; one that nobody has counted yet has no rows."""
     usage = found.status.get("usage")
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
+    holds = frozenset(row.label for row in found.tenant.rows if row.holds) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_row(each) for each in usage or () if isinstance(each, dict)),
+        rows=tuple(_row(each, holds) for each in usage or () if isinstance(each, dict)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         held=_held(found.status.get("held")),
@@ -119,11 +129,13 @@ def _number(told: object) -> int:
     return told if isinstance(told, int) else 0
 
 
-def _row(usage: dict[str, Any]) -> RowShown:
+def _row(usage: dict[str, Any], holds: frozenset[str]) -> RowShown:
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
     hard, used, reserved = (_gpus(usage.get(key)) for key in ("hard", "used", "reserved"))
     free = max(hard - used - reserved, Decimal(0))
-    return RowShown(" on ".join(named) or "total", *map(as_number, (hard, used, reserved, free)))
+    subject = " on ".join(named) or "total"
+    numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
+    return RowShown(subject, *numbers, on_exceed="Hold" if subject in holds else "")
 
 
 def _gpus(text: object) -> Decimal:
