@@ -136,7 +136,8 @@ def pod_before_line(decision: Decision, kept: Mapping[str, str]) -> Fit:
         return Fit()
     tenant, named = facts.tenant.name, row.subject
     if facts.together is None:
-        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named))
+        node = decision.tier_request.pod.spec.node_name
+        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named, node=node))
     group = f"group {facts.together.name}"
     return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, row=named, group=group))
 

@@ -79,6 +79,11 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
         return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
 
     @property
+    def names_node(self) -> bool:
+        """Whether any of its pods with GPUs do: the API server takes no gate with them, so they can't wait."""
+        return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
+
+    @property
     def waits(self) -> bool:
         """Whether any of its pods wait for their turn."""
         tenant = self.facts.tenant
@@ -133,7 +138,8 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
         return Fit()
     charges, needed = decision.charges, decision.needed
     tiers, what = acceptable(first), f"this {own.kind}"
-    fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest)
+    can_wait = not decision.names_node
+    fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest, can_wait=can_wait)
     lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
     if lowered:
         rest = fit(charges, tenant.bounding_every_tier(), at_once=own.row.at_once)
@@ -190,7 +196,8 @@ def growth_told(
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
     was = before.charges if before else ()
-    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}"))
+    what, can_wait = f"this {own.kind}", not decision.names_node
+    return tuple(growth_warnings(decision.charges, was, tenant, usage, what, can_wait=can_wait))
 
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
