@@ -80,7 +80,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def names_node(self) -> bool:
-        """Whether any of its pods with GPUs do: the API server takes no gate with them, so they can't wait."""
+        """Whether any of its pods with GPUs names one: the API server takes no gate with them, so they can't wait."""
         return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
 
     @property
@@ -137,8 +137,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
     charges, needed = decision.charges, decision.needed
-    tiers, what = acceptable(first), f"this {own.kind}"
-    can_wait = not decision.names_node
+    tiers, what, can_wait = acceptable(first), f"this {own.kind}", not (tenant.holds and decision.names_node)
     fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest, can_wait=can_wait)
     lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
     if lowered:
@@ -195,9 +194,8 @@ def growth_told(
     booked = decision.gang.charges if decision.gang else ()
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
-    was = before.charges if before else ()
-    what, can_wait = f"this {own.kind}", not decision.names_node
-    return tuple(growth_warnings(decision.charges, was, tenant, usage, what, can_wait=can_wait))
+    was, can_wait = before.charges if before else (), not (tenant.holds and decision.names_node)
+    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}", can_wait=can_wait))
 
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
