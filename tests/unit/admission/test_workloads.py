@@ -6,7 +6,6 @@ from tests.builders import (
     Built,
     WorkloadBuilder,
     a_deployment,
-    a_job,
     a_namespace,
     a_pod,
     a_policy,
@@ -192,18 +191,6 @@ async def test_a_gang_that_waits_does_not_name_its_node() -> None:
         "nodeSelector: {kubernetes.io/hostname: gpu-7}"
     )
     assert (await World(ALPHA).validate(on_a_node)).allowed
-
-
-async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
-    """They take no gate, so they are refused until there is room."""
-    world = World(a_tenant(onExceed="Hold").allowing("2"))
-    assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
-    on_a_node = a_job(a_pod().asking(1).having("spec.nodeName", "gpu-7"))
-    assert (await world.validate(on_a_node)).warnings[-1] == (
-        "tenant alpha: the total is at 2 of 2 GPUs; this Job asks for 1 in all, so none of its pods can start now"
-    )
-    elsewhere = await world.validate(a_job(a_pod().asking(1)))
-    assert elsewhere.warnings[-1].endswith("so its pods wait for their turn (onExceed: Hold)")
 
 
 async def test_no_tier_is_a_way_round_the_total() -> None:
