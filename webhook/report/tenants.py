@@ -72,7 +72,8 @@ class HeldShown(Shown, frozen=True):
     def sentence(self) -> str:
         gpus = written_gpus(Decimal(str(self.gpus)))
         pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
-        kept = f"; what is free of {' and '.join(self.kept)} is kept for them" if self.kept else ""
+        whom = "them" if self.pods > 1 else "it"
+        kept = f"; what is free of {' and '.join(self.kept)} is kept for {whom}" if self.kept else ""
         more = self.workloads - len(self.line)
         return f"{pods}{kept}" + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 

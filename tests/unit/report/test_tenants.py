@@ -76,8 +76,9 @@ def test_a_line_is_shown_place_by_place() -> None:
     assert keeps.sentence == (
         "2 pods wait for room, for 2 GPUs in all; what is free of gpu-training and total is kept for them"
     )
-    one = {"pods": 1, "workloads": 1, "tiers": [{"gpus": "1"}], "line": [place]}
-    assert shown({"held": one}).held.sentence == "1 pod waits for room, for 1 GPU in all"
+    one = {"pods": 1, "workloads": 1, "tiers": [{"gpus": "1"}], "line": [place], "kept": [{"row": "total"}]}
+    alone = "1 pod waits for room, for 1 GPU in all; what is free of total is kept for it"
+    assert shown({"held": one}).held.sentence == alone
     assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),
