@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 from generators.tables import code, page, table
-from webhook.server.metric_table import CHECKPOINT_SECONDS, EVICTION_SECONDS, PENDING_SECONDS, REVIEW_SECONDS, TABLE
+from webhook.server.metric_table import (
+    CHECKPOINT_SECONDS,
+    EVICTION_SECONDS,
+    HELD_SECONDS,
+    PENDING_SECONDS,
+    REVIEW_SECONDS,
+    TABLE,
+)
 
 _WHERE = """\
 Why: to see what the webhook decides, what it costs, and whether it can do its work. The metrics are on `/metrics` of
@@ -31,7 +38,8 @@ def _buckets() -> str:
     saves, waits = _numbers(CHECKPOINT_SECONDS.buckets), _numbers(PENDING_SECONDS.buckets)
     return (
         f"Buckets of `{REVIEW_SECONDS.name}`, in milliseconds: {reviews}.\n"
-        f"Of `{CHECKPOINT_SECONDS.name}`, in seconds: {saves}. Of `{PENDING_SECONDS.name}`: {waits}.\n"
+        f"Of `{CHECKPOINT_SECONDS.name}`, in seconds: {saves}. Of `{PENDING_SECONDS.name}` "
+        f"and `{HELD_SECONDS.name}`: {waits}.\n"
         f"Of `{EVICTION_SECONDS.name}`: {_numbers(EVICTION_SECONDS.buckets)}."
     )
 

@@ -75,7 +75,7 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     # 2. The condition of the first pod of each, whose reason stays.
     of_gang = f"waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 1 when it came."
     behind = (
-        f"waits for 2 GPUs behind Job/gang, which comes first in the line of tenant {tenant}; "
+        f"waits for 2 GPUs behind Job/gang, which comes before it in the line of tenant {tenant}; "
         f"place 2 of 2 when it came. See TenantQuota/{tenant}."
     )
     line.installed.eventually(lambda: condition(line, "behind").get("message") == behind, "why it waits")
@@ -124,15 +124,14 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     here = f"--namespace={line.namespace}"
     why = asked("why-pending", "behind", here)
     assert "gpu-tiers.dev/quota: the quota of its tenant has no room for it yet." in why
-    assert (
-        f"It waits for 2 GPUs behind Job/gang, which comes first in the line of tenant {tenant}; place 2 of 2." in why
-    )
+    behind = f"It waits for 2 GPUs behind Job/gang, which comes before it in the line of tenant {tenant}; place 2 of 2."
+    assert behind in why
     assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why
     assert re.search(r"It has room at 2\S+Z at the latest, by the activeDeadlineSeconds of what runs now", why)
     why = asked("why-pending", "job/gang", here)
     assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 2." in why
 
-    told = f"waits for its turn: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait before it"
+    told = f"waits for its turn: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait in its line"
     assert told in asked("explain", "job/gang", here)
     assert told in asked("explain", "behind", here)
 

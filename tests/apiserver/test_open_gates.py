@@ -58,7 +58,7 @@ def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, names
 
     refused = asked(cluster, namespace, "--yes", kubeconfig=stranger)
     assert refused.exit_code == 2
-    assert "Opened: 0 of 20 gates." in refused.output
+    assert "Opened: 0 of 20 gates.\n" in refused.output
     assert "20 stay shut. The policy gpu-tiers-hold keeps the gates shut" in refused.output
     assert f"kubectl delete validatingadmissionpolicybinding {BINDING}" in refused.output
     assert set(map(tuple, gates(cluster, namespace).values())) == {(GATE, OTHER), (OTHER,)}

@@ -16,7 +16,7 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import gang_with_gpus, may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_fits_ever, pod_warnings, without_room
+from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_told, pod_warnings, without_room
 from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
 from webhook.policy.quota.demand import held_by
@@ -77,7 +77,9 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 4. Behind our gate it waits for its turn, if it could ever have room. The leader books it, and opens.
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
-            return verdict.fitted(pod_fits_ever(decision))
+            charged = _charged(decision)
+            usage = self.ledger.usage(charged[0], charged[1].shared) if charged else {}
+            return verdict.fitted(pod_told(decision, usage))
 
         # 5. Nobody passes the line who can't stand in it, but with what its gang holds already.
         passing = self._passing(decision) if mode is Mode.Enforce else Fit()

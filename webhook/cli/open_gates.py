@@ -54,9 +54,8 @@ def open_gates(
         typer.echo(f"{told}. To let them go, write --yes; quotas may be overdrawn by them.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
-    typer.echo(
-        f"Opened: {opened} of {opened + len(problems)} gates. Quotas may be overdrawn by them: gpu-tiers usage tells."
-    )
+    overdrawn = " Quotas may be overdrawn by them: gpu-tiers usage tells." if opened else ""
+    typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
         fail(f"{len(problems)} stay shut. {_why(problems[0])}.")
 

@@ -23,7 +23,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
 from webhook.policy.quota.held import row_before
@@ -126,6 +126,24 @@ def pod_fits_ever(decision: Decision) -> Fit:
     return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
 
 
+def pod_told(decision: Decision, usage: Usage) -> Fit:
+    """What is said of a pod that waits for its turn: the refusal where it never fits, or which row is full.
+
+    The row is for a person who makes a pod: of others it is said when their workload is applied.
+    """
+    fit, asked, charge = pod_fits_ever(decision), decision.tier_request, decision.charge
+    tenant = asked.facts.tenant
+    if fit.refusal or charge is None or tenant is None or asked.pod.metadata.controller is not None:
+        return fit
+    short = shortfall((charge,), tenant, usage)
+    return Fit(None, (*fit.warnings, *([_full(short, tenant)] if short else ())))
+
+
+def _full(short: Shortfall, tenant: Tenant) -> AdmissionWarning:
+    row, used, gpus = short.row, short.usage.get(short.row, Decimal(0)), short.charge.gpus
+    return AdmissionWarning("pod-waits", tenant=tenant.name, row=row.subject, used=used, hard=row.hard, gpus=gpus)
+
+
 def pod_before_line(decision: Decision, kept: Mapping[str, str]) -> Fit:
     """The refusal of a pod without our gate that would take of a row that its tenant's line keeps."""
     charge, facts = decision.charge, decision.tier_request.facts
@@ -136,7 +154,8 @@ def pod_before_line(decision: Decision, kept: Mapping[str, str]) -> Fit:
         return Fit()
     tenant, named = facts.tenant.name, row.subject
     if facts.together is None:
-        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named))
+        node = decision.tier_request.pod.spec.node_name
+        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named, node=node))
     group = f"group {facts.together.name}"
     return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, row=named, group=group))
 

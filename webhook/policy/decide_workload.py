@@ -74,6 +74,11 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
         return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
 
     @property
+    def names_node(self) -> bool:
+        """Whether any of its pods with GPUs names one: the API server takes no gate with them, so they can't wait."""
+        return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
+
+    @property
     def waits(self) -> bool:
         """Whether any of its pods wait for their turn."""
         tenant = self.facts.tenant

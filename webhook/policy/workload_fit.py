@@ -26,8 +26,8 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
     charges, needed = decision.charges, decision.needed
-    tiers, what = acceptable(first), f"this {own.kind}"
-    fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest)
+    tiers, what, can_wait = acceptable(first), f"this {own.kind}", not (tenant.holds and decision.names_node)
+    fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest, can_wait=can_wait)
     lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
     if lowered:
         rest = fit(charges, tenant.bounding_every_tier(), at_once=own.row.at_once)
@@ -71,8 +71,8 @@ def growth_told(
     booked = decision.gang.charges if decision.gang else ()
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
-    was = before.charges if before else ()
-    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}"))
+    was, can_wait = before.charges if before else (), not (tenant.holds and decision.names_node)
+    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}", can_wait=can_wait))
 
 
 def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:

@@ -1,9 +1,10 @@
 """Tenants as their TenantQuotas show them: what each row allows, what is in use, and what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from webhook.objects.quantities import written_gpus
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
@@ -12,13 +13,17 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `free` is what is neither used nor reserved."""
+    """A row of a quota, in GPUs. `free` is what is neither used nor reserved.
+
+    `on_exceed` is what is done above this row; "" where it is what is done above the others.
+    """
 
     subject: str
     hard: Gpus
     used: Gpus
     reserved: Gpus
     free: Gpus
+    on_exceed: str = ""
 
     @property
     def numbers(self) -> tuple[str, str, str, str]:
@@ -55,18 +60,22 @@ class PlaceShown(Shown, frozen=True):
 
 
 class HeldShown(Shown, frozen=True):
-    """Who waits for room: so many pods of so many workloads, and the first of these."""
+    """Who waits for room: so many pods of so many workloads, the first of these, and the rows kept for them."""
 
     pods: int = 0
     gpus: Gpus = 0
     workloads: int = 0
     line: tuple[PlaceShown, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {self.gpus} GPUs in all"
+        gpus = written_gpus(Decimal(str(self.gpus)))
+        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
+        whom = "them" if self.pods > 1 else "it"
+        kept = f"; what is free of {' and '.join(self.kept)} is kept for {whom}" if self.kept else ""
         more = self.workloads - len(self.line)
-        return f"{pods}; {more} more workloads come after those that are shown" if more > 0 else pods
+        return f"{pods}{kept}" + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
 
 class TenantShown(Shown, frozen=True):
@@ -79,13 +88,19 @@ class TenantShown(Shown, frozen=True):
     held: HeldShown = HeldShown()
 
 
+def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
+    """What is done above a quota, with the rows on which that is something else: "Deny, on gpu-batch Hold"."""
+    return ", ".join((on_exceed, *(f"on {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
+
+
 def tenant_shown(found: TenantQuota) -> TenantShown:
     """A TenantQuota as it says of itself; one that nobody has counted yet has no rows."""
     usage = found.status.get("usage")
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
+    holds = frozenset(row.label for row in found.tenant.rows if row.holds) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_row(each) for each in usage or () if isinstance(each, dict)),
+        rows=tuple(_row(each, holds) for each in usage or () if isinstance(each, dict)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         held=_held(found.status.get("held")),
@@ -95,10 +110,11 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
 def _held(told: object) -> HeldShown:
     if not isinstance(told, dict):
         return HeldShown()
-    tiers, line = (_trees(told.get(name)) for name in ("tiers", "line"))
+    tiers, line, kept = (_trees(told.get(name)) for name in ("tiers", "line", "kept"))
     places = tuple(_place(nth, each) for nth, each in enumerate(line, 1))
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
-    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places)
+    rows = tuple(str(each.get("row")) for each in kept)
+    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places, rows)
 
 
 def _place(nth: int, told: dict[str, Any]) -> PlaceShown:
@@ -117,11 +133,13 @@ def _number(told: object) -> int:
     return told if isinstance(told, int) else 0
 
 
-def _row(usage: dict[str, Any]) -> RowShown:
+def _row(usage: dict[str, Any], holds: frozenset[str]) -> RowShown:
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
     hard, used, reserved = (_gpus(usage.get(key)) for key in ("hard", "used", "reserved"))
     free = max(hard - used - reserved, Decimal(0))
-    return RowShown(" on ".join(named) or "total", *map(as_number, (hard, used, reserved, free)))
+    subject = " on ".join(named) or "total"
+    numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
+    return RowShown(subject, *numbers, on_exceed="Hold" if subject in holds else "")
 
 
 def _gpus(text: object) -> Decimal:

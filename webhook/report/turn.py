@@ -8,7 +8,7 @@ from itertools import accumulate
 import msgspec
 
 from webhook.kube.wire import RFC_3339
-from webhook.objects.quantities import written
+from webhook.objects.quantities import written_gpus
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.held import NoRoom, why_held
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -58,8 +58,13 @@ def _before(places: Sequence[PlaceShown]) -> Iterator[str]:
     if not places:
         return
     gpus = sum((Decimal(str(each.gpus)) for each in places), Decimal(0))
-    named = [f"{each.workload} in {each.namespace} ({each.gpus} GPUs, {each.tier or 'no tier'})" for each in places]
-    yield f"Before it: {first_of(named, MOST_BEFORE)}; {written(gpus)} GPUs in all."
+    named = [_named(each) for each in places]
+    yield f"Before it: {first_of(named, MOST_BEFORE)}; {written_gpus(gpus)} in all."
+
+
+def _named(place: PlaceShown) -> str:
+    gpus = written_gpus(Decimal(str(place.gpus)))
+    return f"{place.workload} in {place.namespace} ({gpus}, {place.tier or 'no tier'})"
 
 
 class Use(msgspec.Struct, frozen=True):

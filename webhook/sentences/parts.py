@@ -48,7 +48,8 @@ PARTS: Mapping[str, str] = {
     "stranded-gangs": "{gangs}: the quota has no room for the rest, so none can run. Raise the quota, or delete one.",
     "held-for-room": "waits for {gpus:gpus}: tenant {tenant} uses {used} of {hard} of {row}; {place}",
     "held-in-vain": "waits for {gpus:gpus} in vain: tenant {tenant} may use {hard} of {row}. Ask for less; {place}",
-    "held-behind": "waits for {gpus:gpus} behind {before}, which comes first in the line of tenant {tenant}; {place}",
+    "held-behind": "waits for {gpus:gpus} behind {before}, which comes before it in the line of tenant {tenant}; "
+    "{place}",
     "held-next": "waits for {gpus:gpus}: there is room in the quota of tenant {tenant}, and it is its turn; {place}",
     "held-when-it-came": "{why} when it came. See TenantQuota/{tenant}.",
     "gate-not-opened": "its turn has come, and its GPUs are kept for it, but its gate can't be opened: {problem}",
@@ -56,7 +57,7 @@ PARTS: Mapping[str, str] = {
     "would-wait-behind": "waits for its turn: {waiting} in the line of tenant {tenant}",
     "workload-waits": "1 workload waits",
     "workloads-wait": "{count} workloads wait",
-    "and-before-it": ", and {waiting} before it",
+    "and-in-line": ", and {waiting} in its line",
     "place-in-line": "place {place} of {count}",
     "timeout-alone": "checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
     "tier-leaves": "its tier leaves {seconds} s to save",

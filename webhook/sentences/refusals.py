@@ -117,7 +117,8 @@ _OF_QUOTAS: Mapping[str, str] = {
     "gang-names-node": "{node:shown} is named, so these pods would not wait for quota with the others of their gang, "
     "as tenant {tenant} has it; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: {node:shown}}}",
     "node-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, which "
-    "names its node and can't wait; leave that out",
+    "names its node and can't wait; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: "
+    "{node:shown}}}",
     "group-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, and "
     "{group} can't wait: no workload makes it; let a Job or another workload make the pods",
     "flavor-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, which "

@@ -312,6 +312,8 @@ WITHOUT_ID: Mapping[str, str] = {
     "wait for their turn (onExceed: Hold)",
     "more-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so those pods "
     "wait for their turn (onExceed: Hold)",
+    "pod-waits": "tenant {tenant}: {row} is at {used} of {hard:gpus}; this pod asks for {gpus}, so it waits for its "
+    "turn (onExceed: Hold)",
     "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
     "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "

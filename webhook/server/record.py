@@ -166,7 +166,7 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     """Whom a refusal concerns."""
     metadata = _metadata(request)
     return Notice(
-        reason="OverQuota" if verdict.over_quota and verdict.tenant else "Refused",
+        reason="OverQuota" if verdict.over_quota and verdict.tenant else _mistake(request),
         kind=request.kind.kind,
         namespace=request.namespace,
         name=shown(_name(request, metadata)),
@@ -175,6 +175,11 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
         existing=_existing(request, metadata) if request.operation == "UPDATE" else None,
         over_quota_of=verdict.tenant if verdict.over_quota else None,
     )
+
+
+def _mistake(request: Request) -> EventReason:
+    """A pod that is refused a change is there already: its workload lacks none."""
+    return "UpdateRefused" if request.kind.kind == "Pod" and request.operation == "UPDATE" else "Refused"
 
 
 def _metadata(request: Request) -> Metadata:

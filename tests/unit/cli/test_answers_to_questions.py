@@ -15,6 +15,7 @@ from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
 from webhook.report.pending import Holders, Room
+from webhook.report.tenants import RowShown
 from webhook.report.waiting import RefusedPods, WhyPending
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -40,7 +41,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
         templates=(HookShown("file", 120, 130, template="a"), HookShown(why_not="no GPU", template="b")),
         class_of_new=BATCH,
         pods=(PodsNow(2, BATCH),),
-        tenant=TenantOfIt("alpha", (), "Deny"),
+        tenant=TenantOfIt("alpha", (), "Deny", (RowShown("gpu-batch", 2, 2, 0, 0, "Hold"),)),
         gang=GangShown("PyTorchJob.kubeflow.org/llm", "8 GPUs as gpu-batch", 4),
         refused=REFUSED,
         unread=("Without the right to list pods in alpha, which pods it has can't be told.",),
@@ -49,7 +50,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
     assert "checkpoint           a: file, saves within 120 s, 130 s of grace\n" in told
     assert "checkpoint           b: no GPU\n" in told
     assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in told
-    assert "tenant               alpha: may use no tier; beyond its quota: Deny" in told
+    assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in told
     assert "8 GPUs as gpu-batch; its pods hold 4" in told
     assert "Job/train was refused 3 times, the last time 20 seconds ago. It may try again at any moment." in told
     assert "The mode is Warn here: nothing is refused yet." in told

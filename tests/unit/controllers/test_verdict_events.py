@@ -145,7 +145,9 @@ async def test_a_refused_update_of_a_pod_shows_on_its_job_or_on_itself() -> None
             assert not (await story.update(pod.of_tier("gpu-batch").json(), labelled.json())).allowed
         events = await story.settled()
         assert set(events) == {"Job/train", "Pod/two", "Pod/three"}
-        assert "a pod's tier is fixed when it is created" in events["Job/train"][0][2]
+        reason, _, told = events["Job/train"][0]
+        assert "a pod's tier is fixed when it is created" in told
+        assert reason == "UpdateRefused", "the Job lacks no pod, and nobody tries again"
 
 
 async def test_the_replicaset_that_a_deployment_may_not_make() -> None:

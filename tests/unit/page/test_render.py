@@ -13,7 +13,7 @@ from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_
 from webhook.page.choice import Choice
 from webhook.page.routes import PageContent, Sources, page_app, rendered
 from webhook.report.gpus_now import GpusNow
-from webhook.report.tenants import HeldShown, PlaceShown
+from webhook.report.tenants import HeldShown, PlaceShown, RowShown
 
 VOID = {"meta", "path", "rect", "i"}
 
@@ -89,6 +89,11 @@ def test_the_line_of_a_tenant_stands_below_its_rows() -> None:
     assert f"1 team-alpha/Job/{EVIL} gpu-training 4 4 2026-11-22 12:00:00 UTC room in gpu-training" in told
     assert "The line of tenant beta" not in told
     assert "<script" not in page
+
+
+def test_a_row_that_holds_alone_says_so() -> None:
+    tenant = structs.replace(a_tenant("alpha"), rows=(RowShown("gpu-batch", 2, 2, 0, 0, "Hold"),))
+    assert "alpha gpu-batch 2 0 2 full Hold" in text_of(rendered(a_content(tenants=(tenant,))))
 
 
 def test_an_empty_cluster_is_told_in_words() -> None:

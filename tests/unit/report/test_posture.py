@@ -104,6 +104,12 @@ def test_a_tenant_is_told_what_it_may_use_and_what_comes_beyond() -> None:
     assert (shown.on_exceed, other.ceiling, other.quotas) == ("Deny", "any tier", ())
 
 
+def test_a_row_that_holds_alone_says_so() -> None:
+    holds = a_tenant(quotas=[{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}]).allowing("6").view()
+    (shown,) = posture_of(policy(), [holds]).tenants
+    assert (shown.quotas, shown.on_exceed) == (("gpu-batch: 2 (Hold)", "the total: 6"), "Deny")
+
+
 def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:
     """The policy has dropped gpu-gold since, and the TenantQuota still names it in two fields."""
     tenant = a_tenant("vision", allowedTiers=["gpu-gold"], defaultTier="gpu-gold").view()

@@ -72,6 +72,7 @@ def test_what_another_has_refused_is_told_whole_and_is_not_ours() -> None:
 
 def test_events_of_other_things_tell_of_no_refusal() -> None:
     assert refused_pods([]) is None
+    assert refused_pods([event("11:58:00", "11:59:00", reason="UpdateRefused")]) is None, "its pod is there"
     assert refused_pods([event("11:58:00", "11:59:00", reason="BackOff"), {"reason": "FailedCreate"}]) is None
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.builders import a_tenant
 from webhook.policy.quota.tenant_quotas import tenant_quota_of
-from webhook.report.tenants import TenantShown, tenant_shown
+from webhook.report.tenants import TenantShown, above_quota, tenant_shown
 
 
 def shown(status: dict[str, Any], **spec: object) -> TenantShown:
@@ -22,6 +22,13 @@ def test_each_row_says_what_is_free() -> None:
     (found,) = shown({"usage": [row]}).rows
     assert (found.subject, found.used, found.reserved, found.free) == ("gpu-training on h100", 4.5, 1, 0.5)
     assert found.shares == (0.75, 1 / 6)
+
+
+def test_a_row_that_holds_says_so_where_its_tenant_refuses() -> None:
+    rows = [{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}]
+    found = shown({"usage": [{"tier": "gpu-batch", "hard": "2"}, {"hard": "8"}]}, quotas=rows)
+    assert [row.on_exceed for row in found.rows] == ["Hold", ""]
+    assert above_quota(found.on_exceed, found.rows) == "Deny, on gpu-batch Hold"
 
 
 def test_a_row_above_its_quota_has_nothing_free() -> None:
@@ -64,6 +71,14 @@ def test_a_line_is_shown_place_by_place() -> None:
     assert held.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
+    kept = [{"row": "gpu-training", "tier": "gpu-training"}, {"row": "total", "tier": "gpu-training"}]
+    keeps = shown({"held": {"pods": 2, "workloads": 1, "tiers": [{"gpus": "2"}], "line": [place], "kept": kept}}).held
+    assert keeps.sentence == (
+        "2 pods wait for room, for 2 GPUs in all; what is free of gpu-training and total is kept for them"
+    )
+    one = {"pods": 1, "workloads": 1, "tiers": [{"gpus": "1"}], "line": [place], "kept": [{"row": "total"}]}
+    alone = "1 pod waits for room, for 1 GPU in all; what is free of total is kept for it"
+    assert shown({"held": one}).held.sentence == alone
     assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),

@@ -10,7 +10,7 @@ from webhook.report.tenants import HeldShown, PlaceShown, RowShown, TenantShown
 from webhook.report.turn import Use, in_line, place_in, room_at_latest, said_at_latest
 
 
-def a_place(nth: int, **said: str) -> PlaceShown:
+def a_place(nth: int, **said: str | int) -> PlaceShown:
     found = PlaceShown(nth, "lab", f"Job/j{nth}", f"uid-{nth}", "gpu-training", 2, 2, "2026-11-26T17:00:00Z", "")
     return replace(found, **said)
 
@@ -26,9 +26,15 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
         "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; place 1 of 7."
     ]
     assert [*in_line(line, place_in(line, "other", frozenset({"uid-of-pod", "uid-3"})))] == [
-        "It waits for 2 GPUs behind Job/j2, which comes first in the line of tenant alpha; place 3 of 7.",
+        "It waits for 2 GPUs behind Job/j2, which comes before it in the line of tenant alpha; place 3 of 7.",
         "Before it: Job/j1 in lab (2 GPUs, gpu-training), Job/j2 in lab (2 GPUs, gpu-training); 4 GPUs in all.",
     ]
+
+
+def test_one_gpu_is_no_gpus() -> None:
+    line = a_line(a_place(1, gpus=1), a_place(2))
+    told = [*in_line(line, line.held.line[1])]
+    assert told[1] == "Before it: Job/j1 in lab (1 GPU, gpu-training); 1 GPU in all."
 
 
 def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:

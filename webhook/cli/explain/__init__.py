@@ -16,6 +16,7 @@ from webhook.cli.explain.explanation import explained
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.objects.phrase import Phrase
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
+from webhook.report.tenants import above_quota
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
@@ -128,7 +129,8 @@ def _common(found: Explained) -> Iterator[tuple[str, str]]:
 def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
     if found.tenant:
         may = ", ".join(found.tenant.may_use) or "no tier"
-        yield "tenant", f"{found.tenant.name}: may use {may}; beyond its quota: {found.tenant.on_exceed}"
+        beyond = above_quota(found.tenant.on_exceed, found.tenant.rows)
+        yield "tenant", f"{found.tenant.name}: may use {may}; beyond its quota: {beyond}"
     else:
         yield "tenant", "none: no TenantQuota selects the namespace"
     if found.gang:

@@ -18,7 +18,6 @@ from webhook.policy.quota.held import NOT_OPENED
 from webhook.policy.quota.held_warnings import held_warnings
 from webhook.report.tenants import PlaceShown, tenant_shown
 from webhook.report.turn import Use, in_line, place_in, room_at_latest, said_at_latest
-from webhook.sentences.sentence import warning_words
 
 
 async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
@@ -43,8 +42,9 @@ def beside_old_pods(tree: Tree, kind: GroupKind) -> Iterator[str]:
     """That a rollout waits for GPUs that its own old pods may hold, and they for it."""
     pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
     if pods and pods != new:
-        surges = (each for each in held_warnings(tree, kind) if each.id == "held-surge")
-        yield from (f"A rollout is under way: {warning_words(each)}." for each in surges)
+        fields = (each.get("field") for each in held_warnings(tree, kind) if each.id == "held-surge")
+        told = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
+        yield from (told.format(field) for field in fields)
 
 
 async def _estimate(

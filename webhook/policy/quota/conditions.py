@@ -3,7 +3,7 @@
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 import msgspec
@@ -13,7 +13,7 @@ from webhook.policy.quota.charges import stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import OnExceed, Tenant, by_age
+from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, by_age
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.sentences.sentence import sentence
 
@@ -63,15 +63,22 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     over = ", ".join(over_quota_rows(found.tenant, count))
     if found.tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
-    meanwhile = _MEANWHILE[policy.mode]["Deny" if _refuses(found.tenant, count) else found.tenant.on_exceed]
+    meanwhile = _MEANWHILE[policy.mode][_on_exceed(found.tenant, count)]
     return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, and {meanwhile}")
 
 
-def _refuses(tenant: Tenant, count: Count) -> bool:
-    """Tells of a tenant that demotes whether no tier is a way round the rows that are over quota."""
+def _on_exceed(tenant: Tenant, count: Count) -> OnExceed:
+    """What is done with new pods that count on the rows that are over quota."""
     over = [row for row in tenant.rows if count.on(row) > row.hard]
+    if all(row.holds for row in over):
+        return "Hold"
+    return "Deny" if tenant.demotes and _no_way_round(over) else tenant.on_exceed
+
+
+def _no_way_round(over: Sequence[QuotaRow]) -> bool:
+    """Tells whether no lower tier has room where these rows have none."""
     total = any(row.tier is None and row.flavor is None for row in over)
-    return tenant.demotes and (total or all(row.tier is None for row in over))
+    return total or all(row.tier is None for row in over)
 
 
 _MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {

@@ -170,5 +170,5 @@ def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase
     if no_room is None:
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
     row, used, hard = no_room.row, no_room.used, no_room.hard
-    before = Phrase("and-before-it", waiting=waiting) if line else ""
-    return Phrase("would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, waiting=before)
+    others = Phrase("and-in-line", waiting=waiting) if line else ""
+    return Phrase("would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, waiting=others)

@@ -143,6 +143,7 @@ def whole_fit(
     booked: bool = False,
     smallest: Decimal = _NONE,
     strict: bool = True,
+    can_wait: bool = True,
 ) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
@@ -150,7 +151,7 @@ def whole_fit(
     templates run together. Without `usage`, which is that without the claims that they share, only the limits count: at
     an update the workload's own pods are among those that use the row. `wished` are all charges, where these are the
     fewest that it runs with. What is `booked` is told there that it has no room now. `smallest` are the GPUs of the
-    smallest pod.
+    smallest pod. Where they can't wait for their turn they are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
@@ -165,20 +166,21 @@ def whole_fit(
         elif usage is not None and not booked and used + charge.gpus > row.hard:
             none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             start = "none" if none else "not all"
-            warning = "its-pods-wait" if tenant.holds_on(charge.tier, charge.flavor) else "no-room-now"
+            warning = "its-pods-wait" if can_wait and tenant.holds_on(charge.tier, charge.flavor) else "no-room-now"
             warnings.append(_no_room(warning, row, used, charge.gpus, tenant, what, start))
     return Fit(None, tuple(warnings))
 
 
 def growth_warnings(
-    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, what: str
+    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, what: str, *, can_wait: bool
 ) -> Iterator[AdmissionWarning]:
     """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
-            warning = "more-pods-wait" if tenant.holds_on(charge.tier, charge.flavor) else "no-room-for-more"
+            waits = can_wait and tenant.holds_on(charge.tier, charge.flavor)
+            warning = "more-pods-wait" if waits else "no-room-for-more"
             yield _no_room(warning, row, used, more, tenant, what, "not all")
 
 

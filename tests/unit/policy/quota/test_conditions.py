@@ -132,6 +132,14 @@ def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
     assert waiting.endswith("nothing is evicted, and new pods that count there wait for their turn (onExceed: Hold)")
 
 
+def test_above_a_row_that_holds_alone_new_pods_wait_where_the_tenant_refuses_others():
+    batch = QuotaRow(Decimal(2), "gpu-batch", holds=True)
+    found = TenantQuota("alpha", 2, replace(ALPHA, rows=(batch, TOTAL)))
+    assert ready(found, count=Count(used={batch: Decimal(3)}))[2].endswith("wait for their turn (onExceed: Hold)")
+    both = Count(used={batch: Decimal(3), TOTAL: Decimal(17)})
+    assert ready(found, count=both)[2].endswith("new pods that count there are refused")
+
+
 def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
     over = Count(used={TRAINING: Decimal(10)})
 

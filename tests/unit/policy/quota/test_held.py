@@ -67,7 +67,7 @@ def test_what_a_pod_is_told() -> None:
     assert sentence(told) == "waits for 8 GPUs in vain: tenant alpha may use 6 of the total. Ask for less; place 1 of 7"
     told = why_held(Decimal(1), "alpha", None, "Job/a", (3, 7))
     assert sentence(told) == (
-        "waits for 1 GPU behind Job/a, which comes first in the line of tenant alpha; place 3 of 7"
+        "waits for 1 GPU behind Job/a, which comes before it in the line of tenant alpha; place 3 of 7"
     )
     told = why_held(Decimal("0.5"), "alpha", None, "", (1, 7))
     assert sentence(told) == (
@@ -77,8 +77,8 @@ def test_what_a_pod_is_told() -> None:
 
 def test_what_a_new_pod_would_wait_for() -> None:
     told = waits_for_its_turn("alpha", FULL, 2)
-    assert (
-        sentence(told) == "waits for its turn: tenant alpha uses 6 of 6 of gpu-training, and 2 workloads wait before it"
+    assert sentence(told) == (
+        "waits for its turn: tenant alpha uses 6 of 6 of gpu-training, and 2 workloads wait in its line"
     )
     told = waits_for_its_turn("alpha", None, 1)
     assert sentence(told) == "waits for its turn: 1 workload waits in the line of tenant alpha"

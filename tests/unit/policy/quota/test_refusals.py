@@ -26,7 +26,7 @@ def test_pods_without_room_wait_where_the_tenant_holds():
         "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so its pods wait for their "
         "turn (onExceed: Hold)"
     )
-    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, "this Deployment")
+    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, "this Deployment", can_wait=True)
     assert sentence(more).endswith("asks for 2 more, so those pods wait for their turn (onExceed: Hold)")
 
 

@@ -1,0 +1,36 @@
+"""Where pods wait for their turn, whoever applies something reads that it waits, and that alone which can."""
+
+from tests.builders import a_job, a_pod, a_replicaset, a_tenant
+from tests.builders.world import Answer, World
+
+
+def says_it_waits(answer: Answer) -> bool:
+    return any("waits for its turn" in each for each in answer.warnings)
+
+
+async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
+    """They take no gate, so they are refused until there is room."""
+    world = World(a_tenant(onExceed="Hold").allowing("2"))
+    assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
+    on_a_node = a_job(a_pod().asking(1).having("spec.nodeName", "gpu-7"))
+    assert (await world.validate(on_a_node)).warnings[-1] == (
+        "tenant alpha: the total is at 2 of 2 GPUs; this Job asks for 1 in all, so none of its pods can start now"
+    )
+    elsewhere = await world.validate(a_job(a_pod().asking(1)))
+    assert elsewhere.warnings[-1].endswith("so its pods wait for their turn (onExceed: Hold)")
+
+
+async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
+    """Of a workload's pods that is said when it is applied."""
+    owner = a_replicaset()
+    world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
+    assert not says_it_waits(await world.create(a_pod().asking(1)))
+    await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))
+    alone = await world.create(a_pod().asking(1), dryRun=True)
+    assert alone.allowed
+    assert alone.warnings[-1] == (
+        "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1, so it waits for its turn (onExceed: Hold)"
+    )
+    made = await world.create(a_pod().asking(1).owned_by(owner))
+    assert made.allowed
+    assert not says_it_waits(made)
