@@ -108,3 +108,21 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
     command = ("patch", "pod", "fourth", f"--namespace={namespace}", "--type=merge", f"--patch={change}")
     refused = installed.cluster.kubectl(*command, check=False).stderr
     assert "h100 is at 2 of 2 GPUs; this pod asks for 1. It names no flavor" in refused, "it could land there"
+
+
+@pytest.mark.parametrize("model", [H100, {}], ids=["h100", "no flavor"])
+def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
+    installed: Installed, namespace: str, tenant: str, node: str, model: dict[str, str]
+) -> None:
+    """It may come to be an H100, and is one or none before the leader has looked."""
+    for key, value in model.items():
+        installed.cluster.kubectl("label", "node", node, f"{key}={value}")
+    gated = gpu_pod("gated", 1, node=node, schedulingGates=[{"name": "example.com/data"}])
+    assert not installed.create(gated, namespace).code
+    lift = ("patch", "pod", "gated", f"--namespace={namespace}", "--type=merge", '-p={"spec":{"schedulingGates":null}}')
+    installed.cluster.kubectl(*lift)
+    installed.eventually(lambda: installed.get("pod/gated", namespace)["status"]["phase"] == "Running", "the pod")
+    account = lambda: installed.get(f"tenantquota/{tenant}", "")["status"]["ledger"]  # noqa: E731
+    installed.eventually(lambda: not account().get("reservations"), "the end of its promise")
+    for key in model:
+        installed.cluster.kubectl("label", "node", node, f"{key}-")

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pytest
+
 from tests.unit.clock import Clock
 from webhook.ledger.account import Account
 from webhook.ledger.account_usage import usage_of
@@ -80,6 +82,15 @@ def test_a_move_is_over_once_the_pod_is_seen_on_its_flavor():
     )
     assert rewritten(an_account(moved), a_view(gated=a_holding("gated"))).reservations == (moved,)
     assert rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor="h100"))).reservations == ()
+
+
+@pytest.mark.parametrize(("flavor", "over"), [("h100", True), ("a100", False), (None, False)])
+def test_a_move_to_one_of_several_flavors_is_over_once_the_pod_has_got_one(flavor: str | None, over: bool):
+    """Its gate was lifted, and it has a node already."""
+    booked = Charge(gpus=Decimal(1), tier="gpu-batch", flavor="h100? l4?")
+    moved = a_holder("gated", charges=(booked,), moved_from=Charge(gpus=Decimal(1)))
+    left = rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor=flavor))).reservations
+    assert (left == ()) is over
 
 
 def test_a_deletion_runs_by_our_own_clock_from_when_it_was_seen_first():

@@ -171,7 +171,8 @@ class Counting:
 
         account, count = counted(version, version.account)
         world.tell_stranded(name, count.stranded)
-        if self._settling.may_wait(version, account, world.status(version, count)):
+        waits = self._settling.may_wait(version, account, world.status(version, count))
+        if waits and not lapsed:  # what has lapsed is not proved again by the time that a write must wait no longer
             return
         try:
             await term.change(name, edit)

@@ -17,6 +17,7 @@ from webhook.ledger.account import MOST_GANGS, Account, Gang, GangKey, Holder, P
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Declared
 from webhook.policy.quota.charges import Charge
+from webhook.policy.values.tenants import is_maybe, maybe
 
 
 def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = ()) -> Account:
@@ -40,11 +41,15 @@ def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str
 
 
 def is_seen(reservation: Holder, view: PodView) -> bool:
-    """Whether the view shows its pod, with the charge that was booked, or the pod's end."""
+    """Whether the view shows its pod, with the charge that was booked, or the pod's end.
+
+    One that was to be of several flavors may have got a node, and so one of them, before it was seen.
+    """
     pod = view.get(reservation.uid)
     if pod is None or reservation.moved_from is None:
         return pod is not None or view.has_ended(reservation.uid)
-    return pod.charge.flavor == reservation.charges[0].flavor
+    flavor, booked = pod.charge.flavor, reservation.charges[0].flavor
+    return flavor == booked or (flavor is not None and is_maybe(booked) and maybe((flavor,)) in booked.split())
 
 
 def _pods_listed(account: Account, reservations: tuple[Holder, ...], view: PodView) -> Iterator[Holder]:
