@@ -71,7 +71,7 @@ async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, p
     assert Counter(each["metadata"]["namespace"] for each in let_in) == dict.fromkeys((each.name for each in teams), 1)
     assert len(refused) == len(teams)
     assert all("asks for 8 GPUs (8 x 1)" in each for each in refused), refused[0]
-    assert Counter(status for status, _ in made) == {CREATED: 120}
+    assert [said["message"] for status, said in made if status == FORBIDDEN] == []
     announce(pytestconfig, f"two gangs for one place, 15 times: {len(let_in)} let in, {len(made)} pods, none refused")
 
 

@@ -168,5 +168,5 @@ def test_pods_that_nobody_holds_are_nobodys_business(ask: Ask) -> None:
     free = held("free", "example.com/other")
     del free["spec"]["containers"][0]["resources"]
     assert not ask("create", "-f", "-", input=json.dumps(free)).code
-    change = json.dumps({"metadata": {"annotations": {"gpu-tiers.dev/gang": "x"}}, "spec": {"schedulingGates": None}})
+    change = json.dumps({"metadata": {"annotations": {"example.com/gang": "x"}}, "spec": {"schedulingGates": None}})
     assert not ask("patch", "pod", "free", "--type=merge", *MALLORY, "-p", change).code

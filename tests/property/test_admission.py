@@ -69,7 +69,7 @@ SCALED = a_pytorchjob(a_pod().asking(2), workers=2).json()
 SCALE = {"metadata": {"name": "work", "uid": "uid-of-work"}, "spec": {"replicas": 4}, "status": {"replicas": 2}}
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
-    r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by|listener(-start)?))?"
+    r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by|gang|listener(-start)?))?"
     r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-|/\d+/value)?)"
     r"|/spec/(volumes|tolerations)(/-)?"
     r"|/spec/(affinity(/podAffinity)?|topologySpreadConstraints|activeDeadlineSeconds|schedulerName)"

@@ -156,7 +156,7 @@ def _never_again(tree: Tree, kind: GroupKind) -> Iterator[AdmissionWarning]:
     place, default, goes_on = REPLICAS[kind]
     for path, found in all_at(tree, place):
         policy = mapped(found).get("restartPolicy") or default
-        if policy not in goes_on:
+        if isinstance(policy, str) and policy not in goes_on:
             yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=kind.kind)
 
 
