@@ -129,7 +129,10 @@ def differences(plan: Plan, quotas: Iterable[Tree], pods: Iterable[Tree]) -> Ite
 
 
 def left_gated(plan: Plan, pods: Iterable[Tree]) -> Iterator[str]:
-    """Who waits though there is room and nobody before him waits for it; those as old as he is may be before him."""
+    """Who waits though there is room and nobody before him waits for it; those as old as he is may be before him.
+
+    One that waits for the row of its tier keeps of the total what it needs beyond what will end on that row.
+    """
     pods = list(pods)
     usage, waiting = usage_of(plan, pods), filter(_is_gated, pods)
     reserved = set[tuple[str, str | None]]()
@@ -138,9 +141,15 @@ def left_gated(plan: Plan, pods: Iterable[Tree]) -> Iterator[str]:
         for team, _, tier, gpus in asked:
             rows = {row: hard for row, hard in team.rows.items() if row in (None, tier)}
             if not any((team.name, row) in reserved for row in rows):
-                reserved |= {(team.name, row) for row, hard in rows.items() if usage[team.name][row] + gpus > hard}
+                missing = {row: usage[team.name][row] + gpus - hard for row, hard in rows.items()}
+                short = {row for row, lacks in missing.items() if lacks > 0}
+                reserved |= {(team.name, row) for row in short}
+                for row in rows.keys() - short if short else ():
+                    usage[team.name][row] += max(gpus - (missing[tier] if row is None else 0), 0)
         for team, name, tier, gpus in asked:
-            if not any((team.name, row) in reserved for row in (None, tier)):
+            rows = {row: hard for row, hard in team.rows.items() if row in (None, tier)}
+            has_room = all(usage[team.name][row] + gpus <= hard for row, hard in rows.items())
+            if has_room and not any((team.name, row) in reserved for row in rows):
                 yield f"{name} of {gpus} on {tier} waits, and there is room"
 
 
