@@ -17,7 +17,7 @@ from webhook.ledger.account import MOST_GANGS, Account, Gang, GangKey, Holder, P
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Declared
 from webhook.policy.quota.charges import Charge
-from webhook.policy.values.tenants import is_maybe, maybe
+from webhook.policy.values.tenants import may_be
 
 
 def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = ()) -> Account:
@@ -49,7 +49,7 @@ def is_seen(reservation: Holder, view: PodView) -> bool:
     if pod is None or reservation.moved_from is None:
         return pod is not None or view.has_ended(reservation.uid)
     flavor, booked = pod.charge.flavor, reservation.charges[0].flavor
-    return flavor == booked or (flavor is not None and is_maybe(booked) and maybe((flavor,)) in booked.split())
+    return flavor == booked or (flavor is not None and may_be(booked, flavor))
 
 
 def _pods_listed(account: Account, reservations: tuple[Holder, ...], view: PodView) -> Iterator[Holder]:

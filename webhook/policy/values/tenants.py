@@ -45,6 +45,11 @@ def is_maybe(flavor: str | None) -> TypeGuard[str]:
     return flavor is not None and flavor.endswith("?")
 
 
+def may_be(named: str | None, flavor: str) -> bool:
+    """Tells whether a charge that names several flavors may come to be of that one."""
+    return is_maybe(named) and f"{flavor}?" in named.split()
+
+
 class QuotaRow(msgspec.Struct, frozen=True):
     """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
 
@@ -70,7 +75,7 @@ class QuotaRow(msgspec.Struct, frozen=True):
         """Tells whether a charge of that tier and flavor draws on this row, or of flavors of which it may be one."""
         if self.tier not in (None, tier):
             return False
-        return self.flavor in (None, flavor) or (is_maybe(flavor) and f"{self.flavor}?" in flavor.split())
+        return self.flavor is None or self.flavor == flavor or may_be(flavor, self.flavor)
 
 
 Usage = Mapping[QuotaRow, Decimal]
