@@ -18,6 +18,7 @@ pytestmark = pytest.mark.apiserver
 __all__ = ["full"]
 
 BINDING = "gpu-tiers-hold"
+AUDIT = '{"spec":{"validationActions":["Audit"]}}'
 OTHER = "example.com/other"
 
 
@@ -60,22 +61,28 @@ def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, names
     assert refused.exit_code == 2
     assert "Opened: 0 of 20 gates.\n" in refused.output
     assert "20 stay shut. The policy gpu-tiers-hold keeps the gates shut" in refused.output
-    assert f"kubectl delete validatingadmissionpolicybinding {BINDING}" in refused.output
+    assert f"kubectl patch validatingadmissionpolicybinding {BINDING} --type=merge -p '{AUDIT}'" in refused.output
     assert set(map(tuple, gates(cluster, namespace).values())) == {(GATE, OTHER), (OTHER,)}
 
-    cluster.kubectl("delete", "validatingadmissionpolicybinding", BINDING)
+    binding = ("validatingadmissionpolicybinding", BINDING, "--type=merge")
+    cluster.kubectl("patch", *binding, f"-p={AUDIT}")
     try:
         opened = asked(cluster, namespace, "--yes", "--wait-seconds=30", kubeconfig=stranger)
         assert opened.exit_code == 0, opened.output
         assert "Opened: 20 of 20 gates. Quotas may be overdrawn by them: gpu-tiers usage tells." in opened.output
         assert set(map(tuple, gates(cluster, namespace).values())) == {(OTHER,)}, "those of others stay"
         assert asked(cluster, namespace).output.startswith("0 pods wait")
+        told = CliRunner().invoke(app, ["check", f"--kubeconfig={cluster.kubeconfig}"])
+        assert f"ValidatingAdmissionPolicy/{BINDING}: its binding says Audit, not Deny" in " ".join(told.output.split())
     finally:
         installed.upgrade()
-    assert cluster.kubectl("get", "validatingadmissionpolicybinding", BINDING, "-o=name").stdout, "made anew"
+    actions = cluster.kubectl("get", *binding[:2], "-o=jsonpath={.spec.validationActions}").stdout
+    assert actions == '["Deny"]', "an upgrade keeps them shut again"
 
 
 def test_the_page_says_these_commands() -> None:
     page = (ROOT / "docs" / "break-glass.md").read_text()
-    assert re.findall(r"^kubectl delete validatingadmissionpolicybinding (\S+)$", page, re.MULTILINE) == [BINDING]
+    patch = r"^kubectl patch validatingadmissionpolicybinding (\S+) --type=merge -p '(.*)'$"
+    patched = re.findall(patch, page, re.MULTILINE)
+    assert patched == [(BINDING, AUDIT), (BINDING, AUDIT.replace("Audit", "Deny"))]
     assert re.findall(r"^gpu-tiers open-gates (.*)$", page, re.MULTILINE) == ["--yes --wait-seconds=30"]

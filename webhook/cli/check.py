@@ -49,7 +49,7 @@ CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
 LINES: Mapping[str, tuple[str, ...]] = {
-    "registered": ("webhook-missing", "ca-bundle-empty", "failure-policy-differs"),
+    "registered": ("webhook-missing", "guard-missing", "ca-bundle-empty", "failure-policy-differs"),
     "webhook": ("webhook-silent",),
     "certificates": ("certificate-expired", "certificate-expires", "ca-expires"),
     "leader": ("no-leader",),
@@ -64,7 +64,7 @@ KEPT_BY_THE_LEADER = ("ledger", "policy")
 """Lines that rest on what the leader wrote: without one all may have been well long ago."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
-    "registered": lambda _: "both webhook configurations are there",
+    "registered": lambda _: "both webhook configurations and the policies beside them are there",
     "webhook": lambda found: f"marked a dry run, which took {found.running.dry_run.seconds:.1f} s",
     "certificates": lambda found: (
         f"good until {min(each.not_after for each in found.certificates):%Y-%m-%d}"

@@ -23,8 +23,9 @@ AT_ONCE = 8
 PAUSE_SECONDS = 1.0
 """Between two attempts."""
 GUARDED = (
-    "The policy {policy} keeps the gates shut to everybody but gpu-tiers: kubectl delete "
-    "validatingadmissionpolicybinding {binding}, and ask again in some seconds. The next helm upgrade makes it anew"
+    "The policy {policy} keeps the gates shut to everybody but gpu-tiers. Let it only note who opens them, and ask "
+    "again in some seconds: kubectl patch validatingadmissionpolicybinding {binding} --type=merge "
+    """-p '{{"spec":{{"validationActions":["Audit"]}}}}'. The next helm upgrade shuts them again"""
 )
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: spec.schedulingGates")
 
@@ -44,8 +45,8 @@ def open_gates(
 ) -> None:
     """Let all pods go that wait for quota (onExceed: Hold), whatever the quotas say: break-glass, or an uninstall.
 
-    Quotas may be overdrawn by them; nothing is evicted for that. First delete the policy that keeps their gates shut:
-    docs/break-glass.md. Exits with 2 where a gate stays shut.
+    Quotas may be overdrawn by them; nothing is evicted for that. First the policy that keeps their gates shut has to be
+    weakened: docs/break-glass.md. Exits with 2 where a gate stays shut.
     """
     target = Target(kubeconfig, context)
     if not yes:

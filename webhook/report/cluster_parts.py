@@ -15,6 +15,7 @@ Part = Literal[
     "pod_groups",
     "budgets",
     "configurations",
+    "admission_policies",
     "certificates",
     "policy_in_force",
     "answer",

@@ -17,6 +17,7 @@ from webhook.cli.cluster import running as running_read
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.running import running_webhook, unread_of
 from webhook.cli.progress import Steps
+from webhook.cluster.admission_policies import AdmissionPolicy
 from webhook.config.published import InstalledPolicy
 from webhook.kube.errors import Failed
 from webhook.policy.quota.tenant_quotas import read_tenant
@@ -139,7 +140,9 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
     reader = ClusterReader(client, a_policy(), Steps(), lookups=None)  # type: ignore[arg-type]
     half = (validating(),)
     found = await running_webhook(reader, running().installed, "default", half)
-    cluster = a_cluster(configurations=half, running=found, unread=unread_of(reader, found))
+    guard = AdmissionPolicy(name="gpu-tiers-hold", actions=frozenset({"Deny"}))
+    known: Any = {"configurations": half, "admission_policies": (guard,)}
+    cluster = a_cluster(**known, running=found, unread=unread_of(reader, found))
     told = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}
     assert told["webhook"] == ("unknown", "can't be told without the MutatingWebhookConfiguration of gpu-tiers")
     assert told["registered"][0] == "failed"

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from webhook.cli.cluster.rights import role_for
 from webhook.cli.output import warn
+from webhook.cluster.admission_policies import OF_OURS
 from webhook.cluster.listed import listed_trees
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
@@ -47,7 +48,6 @@ def mode_of_file(mode: str) -> str:
 T = TypeVar("T")
 
 RELEASE = "gpu-tiers"
-_OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
 
 NAME_IT = "name the policy file with --policy"
 ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
@@ -132,7 +132,7 @@ async def _config_maps(client: Client) -> tuple[dict[str, dict[str, Any]], bool]
     """
     unread = False
     try:
-        found = await listed_trees(client, path("v1", "configmaps"), _OF_OURS)
+        found = await listed_trees(client, path("v1", "configmaps"), OF_OURS)
     except Forbidden:
         found = await _of_release(client, RELEASE)
         try:

@@ -19,6 +19,7 @@ RIGHTS: Mapping[Part, str] = {
     "pod_groups": "list podgroups.scheduling.k8s.io",
     "budgets": "list poddisruptionbudgets.policy",
     "configurations": "list webhook configurations (admissionregistration.k8s.io)",
+    "admission_policies": "list ValidatingAdmissionPolicies and their bindings (admissionregistration.k8s.io)",
     "certificates": "get the Secret with the certificate",
     "leader": "get the Lease of gpu-tiers",
     "failed_hooks": "list events in all namespaces",
@@ -33,7 +34,7 @@ _OF_READER: frozenset[Part] = frozenset(
     {"classes", "device_classes", "tenants", "nodes", "capacity", "leader", "policy_in_force"}
 )
 _OF_CLUSTER_READER: frozenset[Part] = frozenset(
-    {"namespaces", "pods", "gangs", "pod_groups", "budgets", "configurations", "failed_hooks"}
+    {"namespaces", "pods", "gangs", "pod_groups", "budgets", "configurations", "admission_policies", "failed_hooks"}
 )
 ASK_FOR_READER = (
     f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "

@@ -11,6 +11,7 @@ from webhook.cli.cluster.installed import RELEASE
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.rights import RIGHTS
 from webhook.cli.manifests.documents import BadInput
+from webhook.cluster.admission_policies import admission_policies
 from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.webhook_configurations import (
     WebhookConfiguration,
@@ -48,6 +49,7 @@ async def running_snapshot(reader: ClusterReader, installed: InstalledPolicy, na
         tenants=tuple(await reader.part("tenants", tenant_quotas(reader.client), [])),
         namespaces=await reader.part("namespaces", listed_namespaces(reader.client), ()),
         configurations=configurations,
+        admission_policies=await reader.part("admission_policies", admission_policies(reader.client), ()),
         certificates=await _certificates_seen(reader, configurations, running),
         running=running,
         unread=unread_of(reader, running),

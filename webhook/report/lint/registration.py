@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from webhook.cluster.admission_policies import OF_GATES
 from webhook.cluster.webhook_configurations import KINDS, OF_PODS, WebhookConfiguration, missing_kinds, without
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
@@ -17,6 +18,19 @@ def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Both kinds belong together."""
     for kind, lacks in without(missing_kinds(snapshot.configurations)):
         yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
+
+
+def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Of what the API server refuses by itself. Where no webhook is registered, nothing is installed."""
+    if not any(_ours(snapshot)):
+        return
+    if not any(each.keeps_gates for each in snapshot.admission_policies):
+        yield Mistake("ValidatingAdmissionPolicy", f"none of gpu-tiers whose name ends with {OF_GATES} is there")
+    for each in snapshot.admission_policies:
+        if not each.actions:
+            yield Mistake(str(each), "no binding names it, so the API server does not ask it")
+        elif each.keeps_gates and "Deny" not in each.actions:
+            yield Mistake(str(each), f"its binding says {some_of(sorted(each.actions))}, not Deny")
 
 
 def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -106,6 +120,16 @@ RULES = (
         "happens of what the policy says.",
         "Run `helm upgrade` with the values of the release. If an installation was meant to end, remove what is left "
         "of it with `helm uninstall`.",
+    ),
+    LintRule(
+        "guard-missing",
+        Severity.ERROR,
+        ("configurations", "admission_policies"),
+        guard_missing,
+        "By them the API server refuses, also while the webhook is down. Without the one that ends with -hold whoever "
+        "may edit pods lets those go that wait for quota; without the others the webhook's own account may do more "
+        "than it needs to, or pods without GPUs pass the ceilings.",
+        "Run `helm upgrade` with the values of the release. That is also the way back from docs/break-glass.md.",
     ),
     LintRule(
         "ca-bundle-empty",

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
+from webhook.cluster.admission_policies import AdmissionPolicy
 from webhook.cluster.disruption_budgets import DisruptionBudget
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.pod_listing import PodSummary
@@ -118,6 +119,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     pod_groups: tuple[PodGroupSeen, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     configurations: tuple[WebhookConfiguration, ...] = ()
+    admission_policies: tuple[AdmissionPolicy, ...] = ()
     certificates: tuple[CertificateSeen, ...] = ()
     running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()

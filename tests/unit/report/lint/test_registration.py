@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.report.lint.asking import NOW, a_cluster, a_listed_pod, found, in_force
+from webhook.cluster.admission_policies import AdmissionPolicy
 from webhook.cluster.webhook_configurations import KINDS, WebhookConfiguration
 from webhook.objects.view import view
 from webhook.policy.values.facts import Namespace
@@ -56,6 +57,26 @@ def test_without_both_nothing_is_refused() -> None:
         "MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier",
         "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds",
     ]
+
+
+def test_the_policy_that_keeps_gates_shut_is_missing_or_denies_no_more() -> None:
+    own = AdmissionPolicy(name="gpu-tiers-own-account", actions=frozenset({"Deny"}))
+
+    def with_guard(*actions: str) -> ClusterSnapshot:
+        guard = AdmissionPolicy(name="gpu-tiers-hold", actions=frozenset(actions))
+        return registered(validating(), admission_policies=(own, guard))
+
+    assert found("guard-missing", with_guard("Deny")) == []
+    assert found("guard-missing", registered(validating(), admission_policies=(own,))) == [
+        "ValidatingAdmissionPolicy: none of gpu-tiers whose name ends with -hold is there"
+    ]
+    assert found("guard-missing", with_guard()) == [
+        "ValidatingAdmissionPolicy/gpu-tiers-hold: no binding names it, so the API server does not ask it"
+    ]
+    assert found("guard-missing", with_guard("Audit")) == [
+        "ValidatingAdmissionPolicy/gpu-tiers-hold: its binding says Audit, not Deny"
+    ]
+    assert found("guard-missing", registered()) == [], "where nothing is installed webhook-missing says so"
 
 
 def test_an_empty_ca_bundle() -> None:
