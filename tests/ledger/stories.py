@@ -30,6 +30,7 @@ class Stories:
         """A rule's story."""
 
         def add(tell: Tell) -> Tell:
+            assert rule not in self.by_rule, f"two stories of {rule}: one of them would not run"
             self.by_rule[rule] = Story(tell, off)
             return tell
 

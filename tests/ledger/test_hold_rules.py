@@ -15,6 +15,7 @@ from webhook.ledger.account import Account
 from webhook.ledger.leader import gated_pods, line, opening
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
+from webhook.ledger.leader.line_entry import LineEntry
 from webhook.ledger.leader.pod_view import PodView
 
 STORIES = Stories()
@@ -311,7 +312,7 @@ def _all_within(pods: list[Any], *_: object) -> tuple[list[Any], list[Any]]:
     return pods, []
 
 
-@STORIES.of("beyond", replaced(line, "_divided", _all_within))
+@STORIES.of("no more", replaced(line, "_divided", _all_within))
 async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
     await holding(cluster, 3)
     await cluster.declared("G", gpus=2)
@@ -357,6 +358,30 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     await cluster.time(1)
     assert cluster.open() == ["B", "C"]
     assert cluster.charge() == 2
+
+
+_OF_THE_FIRST_POD = property(lambda self: self.first.turn)
+
+
+@STORIES.of("middle", replaced(LineEntry, "turn", _OF_THE_FIRST_POD))
+async def a_gang_is_as_old_as_its_middle_pod(cluster: Cluster) -> None:
+    """Else one old pod lets any gang pass: of a Job that grows, or one that says it is of the gang."""
+    await holding(cluster, 4)
+    await cluster.gated("A", gpus=4)
+    await cluster.time(1)
+    await cluster.declared("G", gpus=3)
+    await cluster.gated("old", gang="G")
+    await cluster.time(5)
+    await cluster.gated("B", gpus=2)
+    await cluster.time(5)
+    await cluster.gated("new", gang="G")
+    await cluster.gated("newer", gang="G")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B"]
+    await cluster.gone("B")
+    await cluster.time(1)
+    assert cluster.open() == ["old", "new", "newer"]
 
 
 def _promised_alone(account: Account, view: PodView) -> list[GatedPod]:
