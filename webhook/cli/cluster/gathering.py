@@ -156,6 +156,7 @@ def _alike(pod: PodSummary) -> PodsAlike:
         flavor=pod.flavor,
         marked=bool(pod.assigned_by),
         demoted=bool(written and written.demoted_from),
+        wait=pod.held,
         hook=pod.hook,
         grace=pod.grace,
     )

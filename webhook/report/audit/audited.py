@@ -23,7 +23,8 @@ class PodsAlike(msgspec.Struct, frozen=True):
     """Pods of a workload that have the same: those that exist, or those that its template would make.
 
     `gpus` are those of all of them. `tier` is the one in whose rows they count, by their class. `marked`: gpu-tiers has
-    seen them at admission. `hook`: each of their containers with GPUs has a preStop.
+    seen them at admission. `wait`: for quota, behind our gate, so that they take nothing. `hook`: each of their
+    containers with GPUs has a preStop.
     """
 
     count: int
@@ -36,6 +37,7 @@ class PodsAlike(msgspec.Struct, frozen=True):
     exist: bool = True
     marked: bool = True
     demoted: bool = False
+    wait: bool = False
     hook: bool = False
     grace: int = 30
 

@@ -102,7 +102,7 @@ def _drawn(found: Audited, row: QuotaRow) -> Decimal:
     Of what would be demoted each pod gets a tier that has room, so that counts in the rows without a tier alone.
     """
     due = None if found.verdict is VerdictName.DEMOTED else found.counted_as or None
-    counted = ((each, each.tier if each.exist else due) for each in found.pods)
+    counted = ((each, each.tier if each.exist else due) for each in found.pods if not each.wait)
     return sum((each.gpus for each, tier in counted if row.counts(tier, each.flavor)), Decimal(0))
 
 

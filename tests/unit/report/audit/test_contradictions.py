@@ -94,6 +94,11 @@ def test_a_tenant_whose_workloads_take_more_than_its_row() -> None:
     assert told(workload(pods(9), tenant=tenant(gpus={"": 5}, charged_elsewhere=True))) == []
 
 
+def test_pods_that_wait_for_quota_take_nothing() -> None:
+    alpha = tenant(gpus={"": 4}, on_exceed="Hold")
+    assert told(workload(pods(4), pods(3, wait=True), tenant=alpha)) == []
+
+
 def test_a_demoted_pod_counts_in_the_row_that_it_was_demoted_to() -> None:
     alpha = tenant(gpus={"": 5, "gpu-training": 2})
     demoted = pods(2, "gpu-batch", demoted=True)
