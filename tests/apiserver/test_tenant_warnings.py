@@ -52,12 +52,16 @@ def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: 
     ]
 
 
-def test_a_demotion_that_leads_nowhere(installed: Installed, namespace: str, quota: str) -> None:
+def test_a_demotion_that_leads_nowhere_and_a_line_that_never_forms(
+    installed: Installed, namespace: str, quota: str
+) -> None:
     told = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
     (nowhere,) = warnings(told)
     assert nowhere.startswith("[demotes-nowhere] spec.onExceed: Demote, but no row is of a tier with an allowed one")
     rows = [{"tier": "gpu-training", "gpus": 6}]
     assert warnings(apply(installed, quota, namespace, onExceed="Demote", quotas=rows)) == []
+    (nothing,) = warnings(apply(installed, quota, namespace, onExceed="Hold", quotas=[]))
+    assert nothing.startswith("[holds-nothing] spec.onExceed: Hold, but spec.quotas has no row, so no pod ever waits")
 
 
 def test_a_quota_below_what_is_in_use(installed: Installed, namespace: str, quota: str) -> None:

@@ -282,6 +282,8 @@ OF_SETTING_UP: Mapping[str, str] = {
     "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
     "demotes-nowhere": "spec.onExceed: Demote, but no row is of a tier with an allowed one below it, so what is over "
     "the quota is refused; allow a lower tier, or write Deny",
+    "holds-nothing": "spec.onExceed: Hold, but spec.quotas has no row, so no pod ever waits; write a row "
+    "with gpus, the GPUs that the tenant may use",
     "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "
     "gpu-tiers alone holds it",
     "selects-nothing": "spec.namespaceSelector of TenantQuota {tenant} selects no namespace that exists now; compare "
