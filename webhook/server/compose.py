@@ -57,20 +57,8 @@ async def run(settings: Settings) -> None:
         live_cluster(client) as cluster,
     ):
         await patiently("tiers, namespaces and tenants", cluster.known.wait_synced(), cluster.known.problems)
-        in_force = PolicyInForce(
-            settings.policy,
-            lambda policy: [*map(str, disagreements(policy.tiers, cluster.known.classes()))],
-            lambda policy: [*map(str, obstacles(policy.tiers, cluster.known.classes(), adoption=policy.adoption))],
-            reload_recorder(metrics),
-        )
         policy_map = PolicyMap(settings.namespace, settings.config_map)
-        try:
-            in_force.start(await last_published(client, policy_map))
-        except ConfigError as problem:
-            await tell_of_no_policy(client, policy_map, problem)
-            raise
-        await _classes_followed(cluster.known, in_force)
-        await _nodes_followed(cluster.known, in_force)
+        in_force = await _policy_in_force(settings, client, cluster.known, policy_map, metrics)
         event_writer = EventWriter(client)
         source, configurations = _certificates(settings, CertificateObjects(client))
         certificate = LiveCertificate(await source.load(), callers.ca)
@@ -128,6 +116,26 @@ async def run(settings: Settings) -> None:
             )
             following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())
+
+
+async def _policy_in_force(
+    settings: Settings, client: Client, known: Watched, policy_map: PolicyMap, metrics: Metrics
+) -> PolicyInForce:
+    """The policy that is decided by, with what it takes of the cluster. Raises ConfigError, ApiError."""
+    in_force = PolicyInForce(
+        settings.policy,
+        lambda policy: [*map(str, disagreements(policy.tiers, known.classes()))],
+        lambda policy: [*map(str, obstacles(policy.tiers, known.classes(), adoption=policy.adoption))],
+        reload_recorder(metrics),
+    )
+    try:
+        in_force.start(await last_published(client, policy_map))
+    except ConfigError as problem:
+        await tell_of_no_policy(client, policy_map, problem)
+        raise
+    await _classes_followed(known, in_force)
+    await _nodes_followed(known, in_force)
+    return in_force
 
 
 async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
