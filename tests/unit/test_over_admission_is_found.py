@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.apiserver.faults.books import Book, books, differences
 from tests.apiserver.faults.history import Change
+from tests.apiserver.faults.line import left_gated
 from tests.apiserver.faults.plan import Plan, Team, storm
 
 ALPHA = Plan((Team("alpha", ("a-0", "a-1"), {None: 3, "gpu-training": 2}),), ())
@@ -70,6 +71,36 @@ def test_a_status_that_says_what_a_list_says() -> None:
     assert list(differences(ALPHA, [quota(1, 0)], [pod("x")])) == []
     assert list(differences(ALPHA, [quota(1, 1)], [pod("x")])) == [
         "alpha gpu-training: 1 used and 1 reserved, 1 stored"
+    ]
+
+
+def waiting(name: str, gpus: int = 1, second: int = 0, gang: str = "") -> Tree:
+    """A pod of gpu-training that waits since that second."""
+    found = pod(name, gpus)
+    found["metadata"]["creationTimestamp"] = f"2026-11-01T08:00:{second:02}Z"
+    found["metadata"]["ownerReferences"] = [{"name": gang}] if gang else []
+    found["spec"] |= {"priority": 1000, "schedulingGates": [{"name": "gpu-tiers.dev/quota"}]}
+    return found
+
+
+def test_one_that_waits_though_there_is_room() -> None:
+    assert list(left_gated(ALPHA, [pod("x"), waiting("y")])) == ["a-0/y of 1 on gpu-training waits, and there is room"]
+    assert list(left_gated(ALPHA, [pod("x"), waiting("y", 2)])) == []
+
+
+def test_one_that_waits_behind_a_gang_that_lacks_room() -> None:
+    gang = [waiting(f"g-{number}", second=number, gang="g") for number in range(2)]
+    assert list(left_gated(ALPHA, [pod("x"), *gang, waiting("y", second=2)])) == []
+    assert list(left_gated(ALPHA, [pod("x"), *gang, waiting("y", second=0)])) == [
+        "a-0/y of 1 on gpu-training waits, and there is room"
+    ], "its middle pod came later"
+
+
+def test_a_gang_of_which_a_part_waits() -> None:
+    gone = waiting("g-0", gang="g")
+    del gone["spec"]["schedulingGates"]
+    assert list(left_gated(ALPHA, [gone, waiting("g-1", gang="g")])) == [
+        "a-0/g: 1 of 2 pods wait, and the others don't"
     ]
 
 

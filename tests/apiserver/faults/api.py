@@ -59,9 +59,9 @@ class Api:
         self._sockets.add(made)
         return made
 
-    async def create(self, wish: Wish) -> str:
+    async def create(self, wish: Wish, owner: Tree | None = None) -> str:
         """What came of one try. That it exists already is how a lost answer shows."""
-        status, said = await self.ask("POST", f"/api/v1/namespaces/{wish.namespace}/pods", _pod(wish))
+        status, said = await self.ask("POST", f"/api/v1/namespaces/{wish.namespace}/pods", _pod(wish, owner))
         if status == 201 or said.get("reason") == "AlreadyExists":
             return IN
         message = said.get("message", "")
@@ -71,6 +71,19 @@ class Api:
             if "GPUs; this pod asks for" in message:
                 return REFUSED
         return self._error(status, said)
+
+    async def job(self, wish: Wish, pods: int) -> Tree:
+        """The Job of so many pods that a pod is of, as the pod's owner; asked for until it is there."""
+        place = f"/apis/batch/v1/namespaces/{wish.namespace}/jobs"
+        while True:
+            status, said = await self.ask("POST", place, _job(wish, pods))
+            if said.get("reason") == "AlreadyExists":
+                status, said = await self.ask("GET", f"{place}/{wish.gang}")
+            if status in (200, 201):
+                named = {"name": wish.gang, "uid": said["metadata"]["uid"]}
+                return {"apiVersion": "batch/v1", "kind": "Job", "controller": True, **named}
+            self._error(status, said)
+            await asyncio.sleep(0.5)
 
     async def exists(self, wish: Wish) -> bool:
         """Whether its pod is stored."""
@@ -113,8 +126,17 @@ def _path(wish: Wish) -> str:
     return f"/api/v1/namespaces/{wish.namespace}/pods/{wish.name}"
 
 
-def _pod(wish: Wish) -> Tree:
+def _job(wish: Wish, pods: int) -> Tree:
+    pod = gpu_pod("", wish.gpus, tier=wish.tier, restartPolicy="Never")
+    template = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": wish.gang}, "spec": spec}
+
+
+def _pod(wish: Wish, owner: Tree | None) -> Tree:
     pod = gpu_pod(wish.name, wish.gpus, tier=wish.tier)
+    if owner:
+        pod["metadata"]["ownerReferences"] = [owner]
     if wish.refused_by_another:
         pod["metadata"]["labels"][REFUSED_LABEL] = "yes"
     return pod

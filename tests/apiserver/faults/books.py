@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from webhook.objects.pods import QUOTA_GATE
@@ -45,7 +44,7 @@ class Book:
         """A pod was created, changed or deleted."""
         before = self.pods.pop(change.key, None)
         if change.stored and _holds(change.stored):
-            self.pods[change.key] = _held(change.stored)
+            self.pods[change.key] = held_by(change.stored)
         if before == self.pods.get(change.key):
             return
         tier, gpus = before or self.pods[change.key]
@@ -93,7 +92,7 @@ def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]
     """What a list of pods holds, by tenant and row."""
     found: dict[str, Counter[str | None]] = {team.name: Counter() for team in plan.teams}
     for pod in filter(_holds, pods):
-        tier, gpus = _held(pod)
+        tier, gpus = held_by(pod)
         for row in (None, tier):
             found[plan.team_of(pod["metadata"]["namespace"]).name][row] += gpus
     return found
@@ -103,14 +102,14 @@ def _holds(pod: Tree) -> bool:
     """Not once it has finished, or is deleted with no time to go on: that is written a moment before it is gone."""
     metadata = pod["metadata"]
     ends_now = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
-    return not ends_now and pod["status"].get("phase") not in FINISHED and not _is_gated(pod)
+    return not ends_now and pod["status"].get("phase") not in FINISHED and not is_gated(pod)
 
 
-def _is_gated(pod: Tree) -> bool:
+def is_gated(pod: Tree) -> bool:
     return any(each["name"] == QUOTA_GATE for each in pod["spec"].get("schedulingGates", ()))
 
 
-def _held(pod: Tree) -> tuple[str, int]:
+def held_by(pod: Tree) -> tuple[str, int]:
     """The tier of a pod, and its GPUs."""
     limits = (each["resources"]["limits"] for each in pod["spec"]["containers"])
     return pod["metadata"]["labels"]["gpu-tiers.dev/tier"], sum(int(each["nvidia.com/gpu"]) for each in limits)
@@ -126,37 +125,3 @@ def differences(plan: Plan, quotas: Iterable[Tree], pods: Iterable[Tree]) -> Ite
             stored = usage[name][row.get("tier")]
             if said != f"{stored} used and 0 reserved":
                 yield f"{name} {row.get('tier', 'total')}: {said}, {stored} stored"
-
-
-def left_gated(plan: Plan, pods: Iterable[Tree]) -> Iterator[str]:
-    """Who waits though there is room and nobody before him waits for it; those as old as he is may be before him.
-
-    One that waits for the row of its tier keeps of the total what it needs beyond what will end on that row.
-    """
-    pods = list(pods)
-    usage, waiting = usage_of(plan, pods), filter(_is_gated, pods)
-    reserved = set[tuple[str, str | None]]()
-    for _, some in groupby(sorted(waiting, key=_turn), _turn):
-        asked = [_asked(plan, pod) for pod in some]
-        for team, _, tier, gpus in asked:
-            rows = {row: hard for row, hard in team.rows.items() if row in (None, tier)}
-            if not any((team.name, row) in reserved for row in rows):
-                missing = {row: usage[team.name][row] + gpus - hard for row, hard in rows.items()}
-                short = {row for row, lacks in missing.items() if lacks > 0}
-                reserved |= {(team.name, row) for row in short}
-                for row in rows.keys() - short if short else ():
-                    usage[team.name][row] += max(gpus - (missing[tier] if row is None else 0), 0)
-        for team, name, tier, gpus in asked:
-            rows = {row: hard for row, hard in team.rows.items() if row in (None, tier)}
-            has_room = all(usage[team.name][row] + gpus <= hard for row, hard in rows.items())
-            if has_room and not any((team.name, row) in reserved for row in rows):
-                yield f"{name} of {gpus} on {tier} waits, and there is room"
-
-
-def _turn(pod: Tree) -> tuple[int, str]:
-    return -pod["spec"]["priority"], pod["metadata"]["creationTimestamp"]
-
-
-def _asked(plan: Plan, pod: Tree) -> tuple[Team, str, str, int]:
-    metadata = pod["metadata"]
-    return (plan.team_of(metadata["namespace"]), f"{metadata['namespace']}/{metadata['name']}", *_held(pod))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from .api import AGAIN, ERROR, IN, LOST, REFUSED, Api
+from .api import AGAIN, ERROR, IN, LOST, REFUSED, Api, Tree
 from .plan import Plan, Wish
 
 Rows = Counter[tuple[str, str | None]]
@@ -23,6 +23,7 @@ class Crowd:
         self._given_up = asyncio.Event()
         self._inside: Rows = Counter()
         self._unsure: set[Wish] = set()
+        self._jobs: dict[tuple[str, str], asyncio.Task[Tree]] = {}
         self.place: dict[Wish, str] = {}
         self.answers: Counter[str] = Counter()
         self.last_error = 0.0
@@ -54,10 +55,17 @@ class Crowd:
 
     async def _create(self, wish: Wish) -> str:
         """Admission comes before AlreadyExists: a refusal after a lost answer may be that of a pod that is in."""
-        answer = await self._api.create(wish)
+        answer = await self._api.create(wish, await self._owner(wish) if wish.gang else None)
         if answer in (ERROR, LOST):
             self._unsure.add(wish)
         return IN if answer == REFUSED and wish in self._unsure and await self._api.exists(wish) else answer
+
+    def _owner(self, wish: Wish) -> "asyncio.Task[Tree]":
+        """Its Job, which the first of its pods that comes has made."""
+        key = wish.namespace, wish.gang
+        if key not in self._jobs:
+            self._jobs[key] = asyncio.create_task(self._api.job(wish, len(self._plan.members(wish))))
+        return self._jobs[key]
 
     async def _room(self, wish: Wish) -> None:
         """Wait for room, or until they give up; look about once a second."""

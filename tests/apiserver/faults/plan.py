@@ -14,7 +14,10 @@ LONGEST_LIFE = 4.0
 
 @dataclass(frozen=True)
 class Wish:
-    """A pod that somebody wants. `lives` is the seconds after which it is deleted; None is for ever."""
+    """A pod that somebody wants. `lives` is the seconds after which it is deleted; None is for ever.
+
+    `gang` is the Job that it is of.
+    """
 
     namespace: str
     name: str
@@ -23,6 +26,7 @@ class Wish:
     at: float = 0
     refused_by_another: bool = False
     lives: float | None = None
+    gang: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,10 @@ class Plan:
         """Those of all tenants."""
         return [namespace for team in self.teams for namespace in team.namespaces]
 
+    def members(self, wish: Wish) -> list[Wish]:
+        """All pods of its gang."""
+        return [each for each in self.wishes if (each.namespace, each.gang) == (wish.namespace, wish.gang)]
+
     def team_of(self, namespace: str) -> Team:
         """Whose a namespace is."""
         return next(team for team in self.teams if namespace in team.namespaces)
@@ -73,14 +81,18 @@ def calm(creates: int, **gpus: int) -> Plan:
 
 
 def storm(name: str, seed: int, replicas: int, creates: int = 1000) -> Plan:
-    """Half of the creates on one tenant, half on five others, of whose quotas some are too small; faults meanwhile."""
+    """Half of the creates on one tenant, half on five others, of whose quotas some are too small; faults meanwhile.
+
+    Where pods wait, gangs come as well.
+    """
     dice = random.Random(seed)  # noqa: S311 - to be repeated
     shares = {"hot": (creates // 2, 0.5, 0.9)}
     shares |= {f"cool-{number}": (creates // 10, 0.5, 1.6) for number in range(5)}
     teams = {_team(f"{name}-{suffix}", dice, *share): share[0] for suffix, share in shares.items()}
-    wishes = tuple(wish for team, share in teams.items() for wish in _wishes(team, share, dice))
+    wishes = [wish for team, share in teams.items() for wish in _wishes(team, share, dice)]
+    wishes += [wish for team, share in teams.items() if team.holds for wish in _gangs(team, share // 20 + 1, dice)]
     faults = [*_faults(replicas, dice), Fault(dice.uniform(2, STORM_SECONDS), "empty a status", tenant=f"{name}-hot")]
-    return Plan(tuple(teams), wishes, tuple(sorted(faults, key=lambda each: each.at)))
+    return Plan(tuple(teams), tuple(wishes), tuple(sorted(faults, key=lambda each: each.at)))
 
 
 def _team(name: str, dice: random.Random, creates: int, least: float, most: float) -> Team:
@@ -102,6 +114,17 @@ def _wishes(team: Team, creates: int, dice: random.Random) -> Iterator[Wish]:
             refused_by_another=dice.random() < 0.25,
             lives=dice.uniform(0, LONGEST_LIFE) if dice.random() < 0.1 else None,
         )
+
+
+def _gangs(team: Team, number: int, dice: random.Random) -> Iterator[Wish]:
+    """Jobs of two to four pods, which could all run at once."""
+    for job in range(number):
+        namespace, tier, gpus, pods = dice.choice(team.namespaces), dice.choice(TIERS), dice.choice((1, 2)), range(4)
+        at, size = dice.uniform(0, STORM_SECONDS), dice.randint(2, len(pods))
+        if size * gpus <= min(hard for row, hard in team.rows.items() if row in (None, tier)):
+            yield from (
+                Wish(namespace, f"gang-{job}-{index}", tier, gpus, at, gang=f"gang-{job}") for index in pods[:size]
+            )
 
 
 def _faults(replicas: int, dice: random.Random) -> Iterator[Fault]:

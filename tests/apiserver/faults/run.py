@@ -16,10 +16,11 @@ from localcluster import ControlPlane
 from tests.apiserver.another_webhook import RefusingWebhook
 
 from .api import TENANT_QUOTAS, Api
-from .books import books, differences, left_gated
+from .books import books, differences
 from .crowd import Crowd
 from .deeds import Faults
 from .history import History
+from .line import left_gated
 from .outcome import Outcome
 from .plan import REFUSED_LABEL, TENANT_LABEL, Plan, Team
 
