@@ -48,9 +48,7 @@ def is_scaled_to_zero(team: Team, revision: str) -> None:
 
 def test_its_service_says_what_it_waits_for_and_it_runs_when_there_is_room(full: Team) -> None:
     told = full.apply(a_knative_service("vllm", **A_DAY))
-    assert (
-        "[held-to-zero] Knative scales it to zero for good if its pods wait longer than progress-deadline 24h" in told
-    )
+    assert "[held-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in told
     assert "this Service asks for 4 in all, so its pods wait for their turn" in told
     full.waits(1)
     assert {tier for tier, _, _ in full.tiers()} == {"gpu-training", "gpu-serving"}
@@ -73,6 +71,12 @@ def test_after_its_deadline_it_is_at_zero_whatever_its_min_scale_until_somebody_
     full.scales("deployment/vllm-00001-deployment", 1)
     full.runs(1)
     is_ready(full, "vllm-00001")
+
+
+def test_what_the_tenant_denies_is_at_zero_as_well(full: Team) -> None:
+    full.may_use({"gpus": "8"}, onExceed="Deny")
+    assert "[held-to-zero]" not in full.apply(a_knative_service("vllm", **A_MOMENT))
+    is_scaled_to_zero(full, "vllm-00001")
 
 
 def test_a_new_revision_waits_beside_the_one_that_serves(full: Team) -> None:

@@ -267,14 +267,15 @@ WARNINGS = (
     ),
     WarningText(
         "held-to-zero",
-        "Knative scales it to zero for good if its pods wait longer than progress-deadline {deadline}; allow more",
+        "Knative gives a new revision up if its pods wait longer than progress-deadline {deadline}; allow more",
         "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. Knative takes pods that "
-        "wait behind a gate for pods that can't start (knative/serving#15308). 30 s after the annotation "
-        "`serving.knative.dev/progress-deadline` of the template, 600s by default, it scales the revision to zero, "
-        "also one with `min-scale`, and the revision stays there when there is room. Set that annotation to the time "
-        "that the service may wait, or let serving run in a namespace whose tenant has `onExceed: Deny`. A revision "
-        "that is at zero stands in the line again when `kubectl scale` gives its Deployment a replica; or change the "
-        "template, for example the annotation: that makes a new revision.",
+        "wait behind a gate for pods that can't start (knative/serving#15308). 30 s after the time in the "
+        "template's annotation `serving.knative.dev/progress-deadline` it scales the revision to zero, also one with "
+        "`min-scale`. One that has never run has failed then, and stays at zero when there is room. Set that "
+        "annotation to the time that the service may wait; the platform team sets the default, 600s, as "
+        "`progress-deadline` in Knative's ConfigMap `config-deployment`. What `onExceed: Deny` refuses is given up as "
+        "well. From zero, `kubectl scale` of its Deployment to 1 stands in the line again, and so does a new revision, "
+        "for example one with another annotation.",
     ),
 )
 
