@@ -45,7 +45,7 @@ test-release: build  ## what a release is tested with beside that: the other Kub
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 12 GB)
 	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
 
-test-operators: $(VENV)/dev.stamp  ## JobSet, LWS, KubeRay, Kueue, Volcano, KAI and Kubeflow's operators under the webhook (builds 15 minutes)
+test-operators: $(VENV)/dev.stamp  ## JobSet, LWS, KubeRay, Kueue, Volcano, KAI, Knative and Kubeflow's operators under the webhook (builds 20 minutes)
 	@$(BIN)/python -m localcluster.operators || true
 	$(BIN)/python -m pytest tests/operators --durations=10
 

@@ -26,3 +26,5 @@ VOLCANO_WEBHOOKS = Binary(
 KAI_SCHEDULER = Binary("kai-scheduler", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/scheduler", 4)
 KAI_POD_GROUPER = Binary("kai-podgrouper", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/podgrouper", 1)
 KAI_BINDER = Binary("kai-binder", "v0.12.0", "kai", "kai", "github.com/NVIDIA/KAI-scheduler/cmd/binder", 1)
+KNATIVE_WEBHOOK = Binary("knative-webhook", "v0.50.0", "knative", "knative", "knative.dev/serving/cmd/webhook", 3)
+KNATIVE = Binary("knative", "v0.50.0", "knative", "knative", ".", 2)

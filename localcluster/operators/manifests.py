@@ -58,7 +58,8 @@ def rendered(operator: Operator) -> list[Tree]:
         (Path(folder) / "module").symlink_to(module_folder(operator))
         (Path(folder) / "kustomization.yaml").write_text(f"resources:\n{resources}{operator.kustomization}")
         text = kustomized(Path(folder))
-    return of_text(text) + of_text(operator.installed)
+    others = [(module_folder(operator, module) / file).read_text() for module, file in operator.others]
+    return [tree for each in (text, *others, operator.installed) for tree in of_text(each)]
 
 
 def of_text(text: str) -> list[Tree]:
@@ -76,13 +77,14 @@ def kustomized(folder: Path) -> str:
     return run.stdout
 
 
-def module_folder(operator: Operator) -> Path:
-    """Return where the operator's module lies in Go's module cache, fetched if need be; BinaryError if it can't be."""
-    command = [*compiler(), "mod", "download", "-json", operator.module]
+def module_folder(operator: Operator, other: str = "") -> Path:
+    """Return where its module lies in Go's module cache, or one it needs; fetched if need be, else BinaryError."""
+    module = other or operator.module
+    command = [*compiler(), "mod", "download", "-json", module]
     folder = MODULES / operator.binary.module
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if run.returncode:
-        raise BinaryError(f"{operator.module} could not be fetched: {run.stderr.strip() or run.stdout.strip()}")
+        raise BinaryError(f"{module} could not be fetched: {run.stderr.strip() or run.stdout.strip()}")
     return Path(json.loads(run.stdout)["Dir"])
 
 

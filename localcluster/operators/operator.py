@@ -26,6 +26,8 @@ class Operator:
     environment: dict[str, str] = field(default_factory=dict)
     kustomization: str = ""
     """More of the kustomization of which `manifests` are the resources."""
+    others: tuple[tuple[str, str], ...] = ()
+    """More of its manifests: a module that it depends on, and a file there."""
     installed: str = ""
     """More objects, as YAML, that the operator's installer makes and no manifest of its module is."""
     serving_certificate: str = ""

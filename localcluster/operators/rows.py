@@ -1,6 +1,6 @@
 """The operators that are known here. Versions stand in localcluster/go, arguments are the projects' own."""
 
-from localcluster.operators import binaries, kai
+from localcluster.operators import binaries, kai, knative
 from localcluster.operators.operator import Operator
 
 PROBE = "--health-probe-bind-address=127.0.0.1:$probe"
@@ -182,4 +182,5 @@ VOLCANO_CONTROLLERS = Operator(
 OPERATORS = (
     *(JOBSET, KUEUE, LWS, KUBERAY, TRAINING_OPERATOR, TRAINER, VOLCANO_WEBHOOKS, VOLCANO_CONTROLLERS),
     *(kai.SCHEDULER, kai.POD_GROUPER, kai.BINDER),
+    *(knative.WEBHOOK, knative.CONTROLLERS),
 )

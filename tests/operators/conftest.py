@@ -15,6 +15,7 @@ from localcluster.operators.manifests import module_folder
 from localcluster.versions import DEFAULT_KUBERNETES
 from tests.apiserver.installed import Installed
 
+from .samples import a_container, a_workload
 from .team import Team
 
 NODES, GPUS = 4, 16
@@ -111,3 +112,12 @@ def team(installed: Installed) -> Iterator[Team]:
     found.wait_for_service_account()
     yield found
     found.leave()
+
+
+@pytest.fixture
+def full(team: Team) -> Team:
+    """The team with 8 GPUs in all, which another pod has: what is more waits."""
+    team.may_use({"gpus": "8"}, onExceed="Hold")
+    team.apply(a_workload("v1", "Pod", "there", {"containers": [a_container("train", 8, "python", "train.py")]}))
+    team.runs(1)
+    return team

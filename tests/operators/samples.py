@@ -152,3 +152,11 @@ def a_volcano_cron_job(name: str, **spec: object) -> Tree:
     template = {"spec": a_volcano_job(name, **spec)["spec"]}
     said = {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": template}
     return a_workload("batch.volcano.sh/v1alpha1", "CronJob", name, said)
+
+
+def a_knative_service(name: str, gpus: int = 4, **annotations: str) -> Tree:
+    """vLLM as one revision. By its digest, for no registry is asked then; `annotations` of the template."""
+    image = "vllm/vllm-openai@sha256:014a95f21c9edf6abe0aea6b07353f96baa4ec291c427bb1176dc7c93a85845c"
+    server = {"image": image, "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [server]}}
+    return a_workload("serving.knative.dev/v1", "Service", name, {"template": template})

@@ -10,6 +10,7 @@ from tests.apiserver.installed import Installed
 
 SECONDS = 240
 TIER = "gpu-tiers.dev/tier"
+GATE = {"name": "gpu-tiers.dev/quota"}
 
 Tree = dict[str, Any]
 
@@ -65,6 +66,20 @@ class Team:
             lambda: [each["status"]["phase"] for each in self.pods()] == ["Running"] * count, f"{count} running pods"
         )
         return self.pods()
+
+    def waits(self, count: int) -> None:
+        """Wait until so many pods stand behind our gate."""
+        gated = lambda: [each for each in self.pods() if GATE in each["spec"].get("schedulingGates", ())]  # noqa: E731
+        self.eventually(lambda: len(gated()) == count, f"{count} pods that wait")
+
+    def makes_room(self) -> None:
+        """The pod that filled the quota ends."""
+        self.delete("pod/there")
+
+    def condition(self, what: str, kind: str) -> Tree:
+        """A condition of an object; nothing while it has none."""
+        found = self.get(what).get("status", {}).get("conditions", ())
+        return next((each for each in found if each["type"] == kind), {})
 
     def phases(self) -> Counter[str]:
         """How many of its pods are in which phase."""

@@ -80,3 +80,14 @@ def test_the_controller_is_away_for_a_while(team: Team, jobset: RunningOperator)
     assert team.apply(a_jobset("train")) == ""
     team.runs(5)
     team.shows("gpu-training 4/8, total 4/16")
+
+
+def test_each_deadline_of_a_held_jobs_takes_a_restart(full: Team) -> None:
+    jobset = a_jobset("train", failurePolicy={"maxRestarts": 1})
+    jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["activeDeadlineSeconds"] = 5
+    assert "[held-deadline] activeDeadlineSeconds 5 runs on while its pods wait for quota" in full.apply(jobset)
+    full.waits(5)
+    failed = lambda: full.condition("jobset/train", "Failed")  # noqa: E731
+    full.eventually(lambda: failed().get("reason") == "ReachedMaxRestarts", "its end")
+    assert full.get("jobset/train")["status"]["restarts"] == 1
+    full.waits(0)

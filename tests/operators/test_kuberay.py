@@ -74,3 +74,25 @@ def test_a_worker_that_is_evicted_is_made_again_in_its_place(team: Team) -> None
     team.eventually(lambda: uids([first]).isdisjoint(uids(team.pods())), "the worker to go")
     team.runs(5)
     team.shows("total 4/4")
+
+
+def fails_at_its_deadline(team: Team, field: str, **spec: object) -> None:
+    """The RayJob `embed` waits until then."""
+    assert f"[held-deadline] {field} 10 runs on while its pods" in team.apply(a_rayjob("embed", **{field: 10}, **spec))
+    team.waits(3)
+    reason = lambda: team.get("rayjob/embed").get("status", {}).get("reason", "")  # noqa: E731
+    team.eventually(lambda: "DeadlineExceeded" in reason(), "its end")
+
+
+def test_the_pods_of_a_rayjob_that_failed_while_held_get_no_gpus(full: Team) -> None:
+    fails_at_its_deadline(full, "activeDeadlineSeconds")
+    full.makes_room()
+    full.shows("total 0/8")
+    full.waits(3)
+    full.delete("rayjob/embed")
+    full.runs(0)
+
+
+def test_they_go_where_its_cluster_goes_with_it(full: Team) -> None:
+    fails_at_its_deadline(full, "preRunningDeadlineSeconds", shutdownAfterJobFinishes=True)
+    full.runs(1)

@@ -60,3 +60,19 @@ def test_each_role_of_a_disaggregated_set_is_let_in_whole_or_not_at_all(team: Te
     assert "the total is at 12 of 16 GPUs; this DisaggregatedSet asks for 8 in all" in told
     team.runs(8)
     team.shows("gpu-training 0/8, total 16/16")
+
+
+def test_a_rollout_with_surge_waits_beside_its_old_group_and_goes_on_when_there_is_room(full: Team) -> None:
+    full.may_use({"gpus": "12"}, onExceed="Hold")
+    vllm = an_lws("vllm", replicas=1)
+    surge = {"maxSurge": 1, "maxUnavailable": 0}
+    vllm["spec"]["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": surge}
+    assert "[held-surge]" in full.apply(vllm)
+    before = uids(full.runs(3))
+    vllm["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["image"] = "vllm/vllm-openai:v0.9.0"
+    full.apply(vllm)
+    full.waits(2)
+    assert before < uids(full.pods())
+    full.makes_room()
+    full.eventually(lambda: not before & uids(full.pods()), "the old group's end")
+    full.runs(2)

@@ -1,5 +1,7 @@
 """Real PyTorchJobs: Kubeflow's training operator beside our webhook."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from .samples import a_jaxjob, a_pytorchjob
@@ -72,3 +74,17 @@ def test_pods_that_are_made_again_keep_their_place(team: Team) -> None:
     assert "has 0 of gpu-training free" in team.apply(a_pytorchjob("other", workers=1))
     team.runs(8)
     team.shows("gpu-training 8/8, total 8/16")
+
+
+def test_a_held_job_past_its_deadline_fails_when_its_turn_comes(full: Team) -> None:
+    assert "[held-deadline] activeDeadlineSeconds 5 runs on" in full.apply(
+        a_pytorchjob("bert", activeDeadlineSeconds=5)
+    )
+    full.waits(4)
+    began = datetime.fromisoformat(full.get("pytorchjob/bert")["status"]["startTime"])
+    full.eventually(lambda: datetime.now(UTC) > began + timedelta(seconds=8), "its deadline")
+    full.waits(4)
+    full.makes_room()
+    failed = lambda: full.condition("pytorchjob/bert", "Failed").get("message", "")  # noqa: E731
+    full.eventually(lambda: "it was active longer than specified deadline" in failed(), "its end")
+    full.runs(0)

@@ -35,7 +35,10 @@ def in_line(tenant: TenantShown, place: PlaceShown | None) -> Iterator[str]:
             f"tenant {tenant.name}."
         )
     else:
-        yield f"It is in no line of tenant {tenant.name}: its turn has come, or the leader has not looked at it yet."
+        yield (
+            f"It is in no line of tenant {tenant.name}: its turn has come, the leader has not looked at it yet, or the "
+            "workload that it is of has ended."
+        )
 
 
 def _why(tenant: TenantShown, place: PlaceShown) -> str:

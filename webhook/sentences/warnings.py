@@ -231,12 +231,14 @@ WARNINGS = (
     ),
     WarningText(
         "held-deadline",
-        "activeDeadlineSeconds {seconds} runs on while its pods wait for quota; allow more, or suspend it",
+        "{field} {seconds} runs on while its pods wait for quota; allow more, or suspend it",
         "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota, and pods that wait count as "
         "active: the deadline runs, and ends a workload that has never run. Leave it out, or let it allow for the "
         "time in the line too. While the workload is suspended it does not run; it begins when somebody resumes it, "
         "also if its pods wait then. A deadline in the pod template (`template.spec.activeDeadlineSeconds`) begins "
-        "when a pod has a node.",
+        "when a pod has a node. A job of the training operator (PyTorchJob and the like) stays in the line past its "
+        "deadline, and fails when its turn comes. In a JobSet each deadline takes one of `maxRestarts`. A RayJob that "
+        "has failed leaves its pods gated until it is deleted; with `shutdownAfterJobFinishes: true` they go at once.",
     ),
     WarningText(
         "held-schedule",
@@ -265,12 +267,15 @@ WARNINGS = (
     ),
     WarningText(
         "held-to-zero",
-        "Knative scales a revision to zero whose pods wait longer than its progress-deadline",
+        "Knative gives a new revision up if its pods wait longer than progress-deadline {deadline}; allow more",
         "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. Knative takes pods that "
-        "wait behind a gate for pods that can't start (knative/serving#15308): after "
-        "`serving.knative.dev/progress-deadline`, 600 s by default, it scales the revision to zero, and says that it "
-        "failed. Set that annotation to the time that the service may wait, or let serving run in a namespace whose "
-        "tenant has `onExceed: Deny`.",
+        "wait behind a gate for pods that can't start (knative/serving#15308). 30 s after the time in the "
+        "template's annotation `serving.knative.dev/progress-deadline` it scales the revision to zero, also one with "
+        "`min-scale`. One that has never run has failed then, and stays at zero when there is room. Set that "
+        "annotation to the time that the service may wait; the platform team sets the default, 600s, as "
+        "`progress-deadline` in Knative's ConfigMap `config-deployment`. What `onExceed: Deny` refuses is given up as "
+        "well. From zero, `kubectl scale` of its Deployment to 1 stands in the line again, and so does a new revision, "
+        "for example one with another annotation.",
     ),
 )
 

@@ -1,9 +1,8 @@
 """Warnings of workloads whose pods wait for their turn: what their controllers do meanwhile, with the field that helps.
 
 A table of checks by kind. What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
-(tests/apiserver/test_hold_workloads.py), and docs/tenants.md tells it.
-Beyond Kubernetes' own kinds none was tried: maxSurge and activeDeadlineSeconds are taken as their CRDs describe
-them, and knative/serving#15308 tells of revisions that are scaled to zero.
+(tests/apiserver/test_hold_workloads.py) and with JobSet, LeaderWorkerSet, KubeRay, the training operator and Knative
+(tests/operators), and docs/tenants.md tells it. Of Argo's and Kruise's kinds maxSurge is taken as their CRDs say.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +37,7 @@ def _has_deadline(tree: Tree, place: str) -> Iterator[AdmissionWarning]:
     """The clock begins when a controller has made the pods, whether or not they run."""
     for _, found in all_at(tree, place):
         if found is not None:
-            yield AdmissionWarning("held-deadline", seconds=found)
+            yield AdmissionWarning("held-deadline", field=place.rpartition(".")[2], seconds=found)
 
 
 def _starts_again(tree: Tree) -> Iterator[AdmissionWarning]:
@@ -58,8 +57,10 @@ def _is_on_every_node(tree: Tree) -> Iterator[AdmissionWarning]:  # noqa: ARG001
     yield AdmissionWarning("held-on-nodes")
 
 
-def _is_scaled_to_zero(tree: Tree) -> Iterator[AdmissionWarning]:  # noqa: ARG001 - as the others
-    yield AdmissionWarning("held-to-zero")
+def _is_scaled_to_zero(tree: Tree, annotations: str) -> Iterator[AdmissionWarning]:
+    found = at(tree, annotations)
+    told = found.get(_PROGRESS_DEADLINE) if isinstance(found, dict) else None
+    yield AdmissionWarning("held-to-zero", deadline=told or "600s")
 
 
 def _is_above_zero(number: object) -> bool:
@@ -71,6 +72,7 @@ def _kruise(kind: str) -> GroupKind:
     return GroupKind("apps.kruise.io", kind)
 
 
+_PROGRESS_DEADLINE = "serving.knative.dev/progress-deadline"
 _RUN_POLICY = partial(_has_deadline, place="spec.runPolicy.activeDeadlineSeconds")
 _OF_A_JOB = "template.spec.activeDeadlineSeconds"
 
@@ -87,7 +89,10 @@ _CHECKS: Mapping[GroupKind, tuple[Check, ...]] = {
         _starts_again,
     ),
     GroupKind("jobset.x-k8s.io", "JobSet"): (partial(_has_deadline, place=f"spec.replicatedJobs.*.{_OF_A_JOB}"),),
-    GroupKind("ray.io", "RayJob"): (partial(_has_deadline, place="spec.activeDeadlineSeconds"),),
+    GroupKind("ray.io", "RayJob"): (
+        partial(_has_deadline, place="spec.activeDeadlineSeconds"),
+        partial(_has_deadline, place="spec.preRunningDeadlineSeconds"),
+    ),
     **{
         GroupKind("kubeflow.org", kind): (_RUN_POLICY,)
         for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
@@ -97,7 +102,9 @@ _CHECKS: Mapping[GroupKind, tuple[Check, ...]] = {
     GroupKind("apps", "DaemonSet"): (_is_on_every_node,),
     _kruise("DaemonSet"): (_is_on_every_node,),
     **{
-        GroupKind("serving.knative.dev", kind): (_is_scaled_to_zero,)
-        for kind in ("Service", "Configuration", "Revision")
+        GroupKind("serving.knative.dev", kind): (
+            partial(_is_scaled_to_zero, annotations=f"{place}metadata.annotations"),
+        )
+        for kind, place in (("Service", "spec.template."), ("Configuration", "spec.template."), ("Revision", ""))
     },
 }

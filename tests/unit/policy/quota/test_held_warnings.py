@@ -55,6 +55,7 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "a PyTorchJob's deadline": ("kubeflow.org/PyTorchJob", {"runPolicy": CLOCK}, DEADLINE),
     "a RayJob's deadline": ("ray.io/RayJob", CLOCK, DEADLINE),
+    "its deadline to run": ("ray.io/RayJob", {"preRunningDeadlineSeconds": 9}, "preRunningDeadlineSeconds 9 runs on"),
     "a CronJob's deadline": (
         "batch/CronJob",
         {"concurrencyPolicy": "Forbid", "jobTemplate": {"spec": CLOCK}},
@@ -67,7 +68,12 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     "in order, but one": ("apps/StatefulSet", {}, ""),
     "in parallel": ("apps/StatefulSet", {"replicas": 2, "podManagementPolicy": "Parallel"}, ""),
     "on each node": ("apps/DaemonSet", {}, "counts as unavailable"),
-    "Knative": ("serving.knative.dev/Service", {}, "scales a revision to zero"),
+    "Knative": ("serving.knative.dev/Service", {}, "longer than progress-deadline 600s"),
+    "Knative, told to wait": (
+        "serving.knative.dev/Service",
+        {"template": {"metadata": {"annotations": {"serving.knative.dev/progress-deadline": "24h"}}}},
+        "longer than progress-deadline 24h",
+    ),
     "a kind without a check": ("apps/ReplicaSet", {"replicas": 2}, ""),
 }
 

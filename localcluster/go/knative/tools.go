@@ -1,0 +1,5 @@
+//go:build tools
+
+package main
+
+import _ "knative.dev/serving/cmd/webhook"
