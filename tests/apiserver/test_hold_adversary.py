@@ -428,6 +428,22 @@ def test_a_claim_that_others_hold_yet_is_no_place(line: Attacked) -> None:
     assert line.waiting() == {"heir"}
 
 
+def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> None:
+    """It is deleted and made anew, again and again, while its pod is booked and opened."""
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    line.create(claim("devices", 1))
+    line.create(line.sharing("waits", "devices"))
+    line.is_told(1)
+    line.delete("pod", "there")
+    for _ in range(5):
+        line.asks("delete", "resourceclaim", "devices", "--wait=false")
+        assert line.makes(claim("devices", 8)).code
+        line.makes(claim("devices", 1))
+    line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
+    line.installed.eventually(lambda: line.installed.usage(f"hold-{line.namespace}") == "total 1/8", "a GPU in use")
+
+
 def test_a_pod_that_leaves_its_gang_leaves_no_place_beside_it(line: Attacked) -> None:
     """The gang makes another on what it holds already."""
     line.create(line.job("mine", 2, "gpu-batch"))
