@@ -11,6 +11,7 @@ from localcluster import Result
 
 from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
+from .test_changed_claims import claim
 from .test_hold import GATE, Line
 
 pytestmark = pytest.mark.apiserver
@@ -42,9 +43,23 @@ class Attacked(Line):
         return found
 
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:
-        version = {"Job": "batch/v1", "ConfigMap": "v1"}.get(kind, "example.com/v1")
+        versions = {"Job": "batch/v1", "ConfigMap": "v1", "PyTorchJob": "kubeflow.org/v1"}
+        version = versions.get(kind, "example.com/v1")
         owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
         return pod | {"metadata": pod["metadata"] | {"ownerReferences": [owner]}}
+
+    def asked_for(self, job: Tree) -> str:
+        """The uid of a Job whose pods nobody makes but mallory: another controller is to manage it."""
+        job["spec"]["managedBy"] = "example.com/mallory"
+        self.create(job)
+        return str(self.installed.get(f"job/{job['metadata']['name']}", self.namespace)["metadata"]["uid"])
+
+    def sharing(self, name: str, claim: str) -> Tree:
+        """A pod with the devices of a ResourceClaim, which others may name as well."""
+        pod = gpu_pod(name, tier="gpu-batch")
+        pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
+        pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+        return pod
 
     def of_product(self, name: str, gpus: int, product: str) -> Tree:
         """A pod for the nodes with that GPU, made by one that all others are made by."""
@@ -314,3 +329,147 @@ def test_a_gang_that_grows_while_it_waits_has_no_older_place_for_that(line: Atta
     line.is_told(8)
     line.delete("pod", "there")
     line.eventually_runs("next")
+
+
+@pytest.mark.parametrize("small", [{"parallelism": 2, "completions": 2}, {"parallelism": 1}, {"suspend": True}])
+def test_a_gang_that_grows_and_makes_no_more_pods_is_no_older_than_that(line: Attacked, small: Tree) -> None:
+    """Its only pod is the middle one, and was held first."""
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    job = line.job("grows", 7, "gpu-batch")
+    large = {"suspend": False} | {key: job["spec"][key] for key in ("parallelism", "completions")}
+    job["spec"] |= small
+    line.create(line.made_by(line.pod("old", tier="gpu-batch"), "Job", "grows", line.asked_for(job)))
+    line.is_told(1)
+    time.sleep(1.5)
+    line.create(line.pod("next", gpus=6, tier="gpu-batch"))
+    line.is_told(2)
+    time.sleep(1.5)
+    line.asks("patch", "job", "grows", "--type=merge", f"-p={json.dumps({'spec': large})}")
+    line.installed.eventually(lambda: line.status()["held"]["line"][0]["workload"] == "Pod/next", "the next is first")
+    line.delete("pod", "there")
+    line.eventually_runs("next")
+    assert line.waiting() == {"old"}
+
+
+def test_a_gang_lets_nobody_pass_on_a_row_of_which_it_holds_nothing(
+    installed: Installed, namespace: str, wide: str
+) -> None:
+    """A pod of another tier, of another flavor, or with a claim: it would take what the first of the line waits for."""
+    line = Attacked(installed, namespace, wide)
+    rows = [{"gpus": 18}, {"tier": "gpu-training", "gpus": 4}, {"resourceFlavor": "h100", "gpus": 4}]
+
+    def on(product: str, pod: Tree) -> Tree:
+        return pod | {"spec": pod["spec"] | {"nodeSelector": {"nvidia.com/gpu.product": product}}}
+
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
+        job = line.job("mine", 4, "gpu-batch")
+        job["spec"]["template"] = on("T4", job["spec"]["template"])
+        mine = line.asked_for(job)
+        own = [line.made_by(on("T4", line.pod(name, tier="gpu-batch")), "Job", "mine", mine) for name in ("m0", "m1")]
+        for each in (own[0], on("T4", line.pod("there", 2)), on(H100, line.pod("there-too", 2, "gpu-batch"))):
+            line.create(each)
+        line.installed.eventually(lambda: not line.waiting() and len(line.pods()) == 3, "three gates, opened")
+        for each in (on("T4", line.pod("head", 4)), on(H100, line.pod("head-too", 4, "gpu-batch"))):
+            line.create(each)
+        line.is_told(2)
+        line.create(claim("devices", 9))
+        forged = (
+            on("T4", line.pod("higher")),
+            on(H100, line.pod("rich", tier="gpu-batch")),
+            on("T4", line.sharing("claimed", "devices")),
+        )
+        for each in (*(line.made_by(pod, "Job", "mine", mine) for pod in forged), own[1]):
+            line.create(each)
+        line.installed.eventually(lambda: "m1" not in line.waiting(), "one of the gang's own, opened")
+        line.is_told(5)
+        assert line.waiting() == {"head", "head-too", "higher", "rich", "claimed"}
+
+
+def test_a_gang_has_its_turn_by_the_lowest_of_its_tiers(installed: Installed, namespace: str, wide: str) -> None:
+    """Neither a pod that says it is of the gang, nor one of its own, lets all of it pass by a higher tier."""
+    line, rows = Attacked(installed, namespace, wide), [{"gpus": 8}, {"tier": "gpu-training", "gpus": 2}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
+        line.create(line.pod("there", gpus=8, tier="gpu-batch"))
+        line.eventually_runs("there")
+        line.create(line.pod("first", gpus=6, tier="gpu-batch"))
+        line.waits("first")
+        forged = line.asked_for(line.job("forged", 6, "gpu-batch"))
+        line.create(line.made_by(line.pod("high"), "Job", "forged", forged))
+        replicas = {
+            "Master": {"replicas": 1, "template": line.pod("master")},
+            "Worker": {"replicas": 5, "template": line.pod("worker", tier="gpu-batch")},
+        }
+        body = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "mixed"}}
+        line.create({**body, "spec": {"pytorchReplicaSpecs": replicas}})
+        uid = line.installed.get("pytorchjob/mixed", line.namespace)["metadata"]["uid"]
+        line.create(line.made_by(line.pod("master"), "PyTorchJob", "mixed", uid))
+        line.is_told(3)
+        line.delete("pod", "there")
+        line.eventually_runs("high", "first")
+        assert line.waiting() == {"master"}
+
+
+def test_a_claim_that_others_hold_yet_is_no_place(line: Attacked) -> None:
+    """Who ends leaves nothing of it to an heir."""
+    boss = line.asks("create", "configmap", "boss", "-o=json").json()["metadata"]["uid"]
+    line.create(claim("devices", 4))
+    for name in ("s0", "s1", "s2"):
+        line.create(line.made_by(line.sharing(name, "devices"), "ConfigMap", "boss", boss))
+    line.installed.eventually(lambda: not line.waiting(), "three gates, opened")
+    line.create(line.pod("there", gpus=4))
+    line.eventually_runs("there")
+    line.create(line.pod("head", gpus=4, tier="gpu-batch"))
+    line.waits("head")
+    line.create(line.made_by(line.pod("heir", 4, "gpu-batch"), "ConfigMap", "boss", boss))
+    line.is_told(2)
+    line.delete("pod", "s0", "there")
+    line.eventually_runs("head")
+    assert line.waiting() == {"heir"}
+
+
+def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> None:
+    """It is deleted and made anew, again and again, while its pod is booked and opened."""
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    line.create(claim("devices", 1))
+    line.create(line.sharing("waits", "devices"))
+    line.is_told(1)
+    line.delete("pod", "there")
+    for _ in range(5):
+        line.asks("delete", "resourceclaim", "devices", "--wait=false")
+        assert line.makes(claim("devices", 8)).code
+        line.makes(claim("devices", 1))
+    line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
+    line.installed.eventually(lambda: line.installed.usage(f"hold-{line.namespace}") == "total 1/8", "a GPU in use")
+
+
+def test_a_pod_that_leaves_its_gang_leaves_no_place_beside_it(line: Attacked) -> None:
+    """The gang makes another on what it holds already."""
+    line.create(line.job("mine", 2, "gpu-batch"))
+    line.create(line.pod("there", gpus=5))
+    line.installed.eventually(lambda: len(line.running()) == 3, "the Job, and another")
+    line.create(line.pod("head", gpus=3, tier="gpu-batch"))
+    line.is_told(1)
+    boss = line.asks("create", "configmap", "boss", "-o=json").json()["metadata"]["uid"]
+    line.create(line.made_by(line.pod("heir", tier="gpu-batch"), "ConfigMap", "boss", boss))
+    line.is_told(2)
+    leaves = next(name for name in line.running() if name.startswith("mine"))
+    owner = line.made_by(line.pod(leaves), "ConfigMap", "boss", boss)["metadata"]["ownerReferences"]
+    line.asks("patch", "pod", leaves, "--type=merge", f"-p={json.dumps({'metadata': {'ownerReferences': owner}})}")
+    line.is_told(3)  # the Job makes another
+    line.asks("delete", "pod", leaves, "--wait=false")  # the Job leaves its finalizer on it
+    line.installed.eventually(lambda: len(line.running()) == 3, "the Job's other")
+    line.is_told(2)
+    assert line.waiting() == {"head", "heir"}
+
+
+def test_pods_that_outlive_their_job_wait_by_themselves(line: Attacked) -> None:
+    """They were in no line, and nobody would ever open their gates."""
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    line.create(line.job("gone", 4, "gpu-batch"))
+    line.is_told(4)
+    line.asks("delete", "job", "gone", "--cascade=orphan")
+    line.delete("pod", "there")
+    line.installed.eventually(lambda: len(line.running()) == 4, "all four")

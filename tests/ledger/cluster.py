@@ -127,8 +127,9 @@ class Cluster:
                 await self.balance()
 
     async def gated(self, name: str, **more: Any) -> None:
-        """A pod is stored that waits behind our gate."""
-        self.truth.add(Create(name, **{"namespace": "n", "state": State.GATED, **more}))
+        """A pod is stored that waits behind our gate; its gang makes it, unless another controller is named."""
+        usual = {"namespace": "n", "state": State.GATED, "controller": more.get("gang", "")}
+        self.truth.add(Create(name, **{**usual, **more}))
         self.api.make(PODS, self._tree(name))
         await self.balance()
 

@@ -228,7 +228,7 @@ async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> Non
     assert cluster.open() == ["C"]
 
 
-@STORIES.of("tier", replaced(line, "_turn", lambda each: each.first.turn[2]))
+@STORIES.of("tier", replaced(line, "_turn", lambda each, _: each.first.turn[2]))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
     await cluster.gated("A")
@@ -358,6 +358,18 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     await cluster.time(1)
     assert cluster.open() == ["B", "C"]
     assert cluster.charge() == 2
+
+
+def _of_its_gang(pod: GatedPod, _: PodView) -> tuple[str, str] | None:
+    return (pod.holding.namespace, pod.holding.gang) if pod.holding.gang else None
+
+
+@STORIES.of("orphan", replaced(line, "_gang_of", _of_its_gang))
+async def a_pod_that_outlives_its_workload_waits_by_itself(cluster: Cluster) -> None:
+    await holding(cluster, 1)
+    await cluster.gated("A", gang="G", controller="")
+    await cluster.time(1)
+    assert cluster.open() == ["A"]
 
 
 _OF_THE_FIRST_POD = property(lambda self: self.first.turn)

@@ -31,7 +31,7 @@ from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, read
-from webhook.policy.quota.charges import Charge, StrandedGang, stranded
+from webhook.policy.quota.charges import Charge, StrandedGang, stranded, together
 from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.held import NOT_OPENED
 from webhook.policy.quota.usage_status import Count, Status
@@ -56,6 +56,7 @@ class ObservedWorkloads:
         self._charges_of = charges_of
         self._informer: WorkloadInformer[Declared] | None = None
         self._known: dict[str, tuple[Charge, ...]] = {}
+        self._grown: dict[str, str] = {}
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
@@ -65,6 +66,7 @@ class ObservedWorkloads:
         def changed(uid: str, found: Declared | None) -> None:
             if found is None:
                 self._known.pop(uid, None)
+                self._grown.pop(uid, None)
                 observer.release(uid)
             else:
                 observer.observe(uid, found)
@@ -76,7 +78,7 @@ class ObservedWorkloads:
             async with self._informer.following(self._rows):
                 yield self
         finally:
-            self._informer, self._known = None, {}
+            self._informer, self._known, self._grown = None, {}, {}
 
     def api_version(self, kind: str) -> str:
         """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
@@ -118,11 +120,14 @@ class ObservedWorkloads:
             log.exception("workload not counted", {"kind": row.kind, "name": metadata.name})
             charges = None
         if charges is None:
-            charges = self._known.get(metadata.uid)
-        elif charges:
+            charges = self._known.get(metadata.uid) or None
+        else:
+            if together(charges) > together(self._known.get(metadata.uid, charges)):
+                self._grown[metadata.uid] = datetime.now(UTC).strftime(RFC_3339)
             self._known[metadata.uid] = charges
         kind, generation = row.group_kind.qualified, metadata.generation or 1
-        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done)
+        grown = self._grown.get(metadata.uid, "")
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown)
 
 
 REASON = "GangStranded"

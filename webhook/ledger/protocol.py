@@ -108,7 +108,8 @@ class Holding(msgspec.Struct, frozen=True):
 class Declared(msgspec.Struct, frozen=True):
     """What a workload that exists asks for as a whole: nothing while it is suspended, None where that isn't known.
 
-    `partly_done`: some of its pods have succeeded, so it may need fewer than it asks for.
+    `partly_done`: some of its pods have succeeded, so it may need fewer than it asks for. `grown`: since when it asks
+    for more than it did (RFC 3339), where this process has seen that.
     """
 
     kind: str
@@ -117,6 +118,7 @@ class Declared(msgspec.Struct, frozen=True):
     generation: int
     charges: tuple[Charge, ...] | None
     partly_done: bool = False
+    grown: str = ""
 
 
 class Ledger(Protocol):

@@ -33,7 +33,8 @@ async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     told = in_line(shown, place)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
-        return (*told, *(f"gpu-tiers says: {each['message']}." for each in events if each.get("reason") == NOT_OPENED))
+        not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
+        return (*told, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
     flavor = named_flavor(pod, asked.policy.flavors)
     return (*told, *[each async for each in _estimate(asked, version, shown.held.line[: place.nth], flavor)])
 

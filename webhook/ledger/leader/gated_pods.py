@@ -135,9 +135,11 @@ class GatedPods:
 
 
 def may_inherit(heir: Holding, before: Holding) -> bool:
-    """Whether a pod may take the place of one that has ended: it asks for no more.
+    """Whether a pod may take the place of one that has ended: it asks for no more, and shares no other claim.
 
     Whoever may create pods may say who made them, and would get eight GPUs past the line for each one that he gives up.
+    Of a claim that others share as well he has given up nothing.
     """
-    same = heir.made_by == before.made_by and heir.charge.tier == before.charge.tier
-    return same and 0 < heir.charge.gpus <= before.charge.gpus
+    asked, left = heir.charge, before.charge
+    same = heir.made_by == before.made_by and asked.tier == left.tier
+    return same and asked.gpus > 0 and asked.own <= left.own and asked.shared.items() <= left.shared.items()

@@ -4,6 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from webhook.ledger.account import Account
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.versions import WorkingCopy
@@ -52,15 +54,17 @@ def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:
 def places_kept(account: Account, view: PodView) -> Iterator[Charge]:
     """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
 
-    A gang's room is its own for as long as it is booked.
+    A gang's room is its own for as long as it is booked, and a claim is held by those that share it still.
     """
     places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
     if not places:
         return
     heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
     gangs = {each.uid for each in account.gangs}
+    held = {claim for each in view.claims(account.namespaces, ()) for claim in each.shared}
     for each in places:
         if heirs[each.made_by] > 0:
             heirs[each.made_by] -= 1
         elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
-            yield each.charge
+            shared = {claim: gpus for claim, gpus in each.charge.shared.items() if claim not in held}
+            yield replace(each.charge, gpus=each.charge.own + sum(shared.values()), shared=shared)

@@ -5,7 +5,7 @@ opened whenever its pod has one, by this leader or the next.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
@@ -46,23 +46,28 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
     """
     let_in = {each.uid for each in let_in_by(account, view)}
     gangs, alone, opening = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod](), list[GatedPod]()
+    ranks = dict[str | None, int]()
     for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
+        ranks.setdefault(pod.holding.charge.tier, pod.turn[0])
         if pod.uid in let_in:
             opening.append(pod)
         else:
             key = _gang_of(pod, view)
             (gangs[key] if key else alone).append(pod)
     booked = {each.key: each for each in account.gangs}
-    drawn = defaultdict[GangKey, Decimal](Decimal)
+    drawn = defaultdict[GangKey, list[Charge]](list)
     for each in account.reservations if gangs else ():
-        drawn[each.draws_on] += sum(charge.own for charge in each.charges)
+        drawn[each.draws_on] += each.charges
     line = [_of_gang(key, pods, booked.get(key), drawn[key], view, tenant) for key, pods in gangs.items()]
-    return sorted([*chain(*line), *_singly(alone, opening, view, tenant)], key=_turn)
+    singly = _singly(alone, opening, booked, view, tenant)
+    return sorted([*chain(*line), *singly], key=lambda each: _turn(each, ranks))
 
 
 def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
     """Of which gang it waits; None for one alone: nobody is of a workload of another namespace, whatever it says."""
     of = pod.holding
+    if not of.controller:
+        return None  # its workload was deleted without its pods
     uid = of.gang or (of.controller if view.workloads.get(of.controller) else "")
     found = view.workloads.get(uid)
     if found is not None and (found.namespace != of.namespace or found.charges == ()):
@@ -70,19 +75,26 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
     return (of.namespace, uid) if uid else None
 
 
-def _turn(waiting: LineEntry) -> tuple[bool, bool, tuple[int, str, int]]:
-    """Who has a place already comes first, and before all one whose GPUs nobody has got meanwhile."""
-    return not (waiting.kept or waiting.draws), not waiting.entitled, waiting.turn
+def _turn(waiting: LineEntry, ranks: Mapping[str | None, int]) -> tuple[bool, bool, tuple[int, str, int]]:
+    """Who has a place already comes first, and before all one whose GPUs nobody has got meanwhile.
+
+    A gang of several tiers passes nobody of the lowest of them, by the `ranks` of those who wait.
+    """
+    rank, since, seen = waiting.turn
+    rank = max((ranks.get(each.tier, rank) for each in waiting.gang.charges), default=rank) if waiting.gang else rank
+    return not (waiting.kept or waiting.draws), not waiting.entitled, (rank, since, seen)
 
 
 def _singly(
-    pods: Iterable[GatedPod], opening: Iterable[GatedPod], view: PodView, tenant: Tenant
+    pods: Iterable[GatedPod], opening: Iterable[GatedPod], gangs: Container[GangKey], view: PodView, tenant: Tenant
 ) -> Iterator[LineEntry]:
     """Of a workload's pods as many are entitled as have ended, each to no more than one of those held.
 
-    Those whose gates are being opened have taken theirs: that may be long in coming.
+    Those whose gates are being opened have taken theirs: that may be long in coming. What a pod of a gang held is
+    the gang's yet, whoever owned the pod in the end.
     """
-    vacant = view.gated.vacant()
+    left = view.gated.vacant().items()
+    vacant = {key: [each for each in places if each.holding.draws_on not in gangs] for key, places in left}
     for pod in opening:
         _take_place(pod, vacant, tenant)
     for pod in pods:
@@ -102,35 +114,47 @@ def _take_place(pod: GatedPod, vacant: Mapping[GangKey, list[LeftPlace]], tenant
 
 
 def _of_gang(
-    key: GangKey, pods: list[GatedPod], gang: Gang | None, drawn: Decimal, view: PodView, tenant: Tenant
+    key: GangKey, pods: list[GatedPod], gang: Gang | None, drawn: list[Charge], view: PodView, tenant: Tenant
 ) -> Iterator[LineEntry]:
     """What waits of a gang on which promised pods have `drawn`. It lets no more in than it asks for.
 
-    Whoever may create pods may say that they are of it.
+    Whoever may create pods may say that they are of it. Without a pod that it asks for it has no turn.
     """
     declared = view.workloads.get(key[1])
     if declared is None or declared.charges is None:
         return
     charges = at_tier(declared.charges, gang.tier if gang else "")
     booking = _booking(key[1], declared, tenant)
-    held = sum((each.own for each in view.held_by(gang_to_book(booking), ())), drawn)
-    within, beyond = _divided(pods, charges, held)
-    if gang is not None and _is_let_in(gang, charges):
+    within, beyond = _divided(pods, charges, [*view.held_by(gang_to_book(booking), ()), *drawn], tenant)
+    if not within or (gang is not None and _is_let_in(gang, charges)):
         yield from (LineEntry((pod,), entitled=True, draws=True) for pod in within)
         yield from (LineEntry((pod,)) for pod in beyond)
     else:
-        yield LineEntry((*within, *beyond), booking, beyond=len(beyond))
+        has = gang.declared if gang else ()
+        yield LineEntry((*within, *beyond), booking, beyond=len(beyond), grown=declared.grown, has=has)
 
 
-def _divided(pods: list[GatedPod], charges: tuple[Charge, ...], held: Decimal) -> tuple[list[GatedPod], list[GatedPod]]:
-    """Those that a gang still asks for, and what is beyond that: first those of a tier that it does not have."""
-    left, tiers = sum((each.own for each in charges), -held), {each.tier for each in charges}
+def _divided(
+    pods: list[GatedPod], charges: tuple[Charge, ...], held: list[Charge], tenant: Tenant
+) -> tuple[list[GatedPod], list[GatedPod]]:
+    """Those that a gang still asks for, on each row on which they count, and what is beyond that.
+
+    A pod of another tier or flavor, or with another claim, would take of a row that the gang holds nothing of.
+    """
+    left = {row: _own_on(row, charges) - _own_on(row, held) for row in tenant.rows}
+    shared = {claim for each in charges for claim in each.shared}
     within, beyond = list[GatedPod](), list[GatedPod]()
-    for pod in sorted(pods, key=lambda each: each.holding.charge.tier not in tiers):
-        fits = pod.holding.charge.own <= left
-        left -= pod.holding.charge.own if fits else Decimal(0)
+    for pod in pods:
+        charge = pod.holding.charge
+        rows = charge.rows(tenant) if pod.asks_for_gpus else ()
+        fits = shared.issuperset(charge.shared) and all(charge.own <= left[row] for row in rows)
+        left |= {row: left[row] - charge.own for row in rows if fits}
         (within if fits else beyond).append(pod)
     return within, beyond
+
+
+def _own_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
+    return sum((each.own for each in charges if row.counts(each.tier, each.flavor)), Decimal(0))
 
 
 def _is_let_in(gang: Gang, charges: tuple[Charge, ...]) -> bool:
@@ -171,7 +195,7 @@ class LineBooking:
         """Who waits on; None for one who is booked."""
         if not waiting.entitled and self._rows(waiting) & self._reserved:
             return InLine(waiting)
-        asked = self._used if not waiting.draws else {}
+        asked = {row: used - _own_on(row, waiting.has) for row, used in self._used.items()} if not waiting.draws else {}
         short = whole_shortfall(waiting.charges, self._tenant, asked) if asked else None
         answer = short or _book(self._copy, waiting, self._tenant)
         left = None if isinstance(answer, Booked) else self._waits_on(waiting, answer)
@@ -179,9 +203,14 @@ class LineBooking:
         return left
 
     def _waits_on(self, waiting: LineEntry, answer: Shortfall | NotNow) -> InLine:
-        """It keeps the rows that are short, or all of its rows. One whose quota was lowered below it blocks nobody."""
+        """It keeps the rows that are short, or all of its rows.
+
+        One whose quota was lowered below it blocks nobody, nor does a gang beyond the most that an account has.
+        """
         short, rows = answer if isinstance(answer, Shortfall) else None, self._rows(waiting)
-        if not self._strict or waiting.entitled or whole_shortfall(waiting.charges, self._tenant, {}) is not None:
+        passes = isinstance(answer, NotNow) and not answer.soon
+        never = passes or whole_shortfall(waiting.charges, self._tenant, {}) is not None
+        if not self._strict or waiting.entitled or never:
             return InLine(waiting, short)
         keeps = self._kept.keep(rows, waiting.charges, short.usage) if short else rows
         self._reserved |= keeps

@@ -13,7 +13,7 @@ class LineEntry(msgspec.Struct, frozen=True):
 
     `entitled`: it takes the place of a pod that has ended, whose GPUs may be `kept`, or `draws` on what its gang holds
     already. Of `pods` the last `beyond` say that they are of the gang, and are more than it asks for: once it is let
-    in, each waits by itself.
+    in, each waits by itself. `grown`: when the gang began to ask for more, if it did; it `has` what it was let in with.
     """
 
     pods: tuple[GatedPod, ...]
@@ -22,6 +22,8 @@ class LineEntry(msgspec.Struct, frozen=True):
     kept: bool = False
     draws: bool = False
     beyond: int = 0
+    grown: str = ""
+    has: tuple[Charge, ...] = ()
 
     @property
     def first(self) -> GatedPod:
@@ -41,7 +43,7 @@ class LineEntry(msgspec.Struct, frozen=True):
         within = self.pods[: len(self.pods) - self.beyond] or self.pods
         since = sorted(each.turn[1] for each in within if each.asks_for_gpus)
         priority, first, seen = self.first.turn
-        return priority, since[len(since) // 2] if since else first, seen
+        return priority, max(since[len(since) // 2] if since else first, self.grown), seen
 
     @property
     def charges(self) -> tuple[Charge, ...]:

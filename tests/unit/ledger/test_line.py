@@ -1,0 +1,81 @@
+"""What stays free for whom in a line, of claims that pods share and of gangs for which an account has no place."""
+
+from decimal import Decimal
+
+import pytest
+from msgspec.structs import replace
+
+from tests.unit.clock import Clock
+from webhook.ledger import draft
+from webhook.ledger.account import Account, Gang
+from webhook.ledger.leader.kept_free import places_kept
+from webhook.ledger.leader.line import book_line
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Declared, Gated, Holding
+from webhook.ledger.versions import Version, WorkingCopy
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+from .accounts import TEAM, a_holding, an_account, tenant
+
+EIGHT = tenant(8)
+
+
+def sharing(name: str, **fields: object) -> Holding:
+    """A pod with a claim of four GPUs, and one beside it."""
+    charge = Charge(Decimal(5), "gpu-batch", shared={f"{TEAM}/claim": Decimal(4)})
+    return a_holding(name, controller="rs", charge=charge, **fields)
+
+
+def a_view(**pods: Holding) -> PodView:
+    view = PodView(lambda _: None, Clock())
+    view.observe_all(pods)
+    return view
+
+
+def booked(account: Account, view: PodView, whose: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
+    """The account once the line is booked, and who waits on."""
+    copy = WorkingCopy(Version(TenantQuota("alpha", 1, whose), account, sealed=True, tenant=whose))
+    return copy, [each.waiting.uid for each in book_line(copy, view, strict=True)]
+
+
+def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_an_heir() -> None:
+    view = a_view(one=sharing("one", ends_in=30.0), two=sharing("two", ends_in=30.0))
+    view.release("one")
+    assert [each.gpus for each in places_kept(an_account(), view)] == [1]
+    view.release("two")
+    assert sum(each.own for each in places_kept(an_account(), view)) == 2
+    assert [each.gpus for each in places_kept(an_account(), view)] == [5, 5], "they share the claim"
+
+
+def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draft, "MOST_GANGS", 0)
+    gated, later = Gated(400, "2026-01-01T00:00:00Z", "1"), Gated(400, "2026-01-01T00:00:01Z", "2")
+    view = a_view(
+        first=a_holding("first", controller="job", gated=gated), next=a_holding("next", controller="rs", gated=later)
+    )
+    gang = Declared("Job.batch", TEAM, "job", 1, (Charge(Decimal(2), "gpu-batch"),))
+    view.workloads.observe("job", gang)
+    copy, waiting = booked(an_account(), view)
+    assert [each.uid for each in copy.account.reservations] == ["next"]
+    assert waiting == ["job"]
+
+
+def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some() -> None:
+    """Else it would wait in vain for twice as much, and keep the total from those behind it."""
+    whose = tenant(9, QuotaRow(Decimal(3), tier="gpu-training"))
+    high = Charge(Decimal(3), "gpu-training"), Charge(Decimal(2), "gpu-training")
+    four, five = (Charge(gpus=Decimal(gpus), tier="gpu-batch") for gpus in (4, 5))
+    gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (1000, 400)]
+    view = a_view(
+        there=a_holding("there", charge=high[1]),
+        head=a_holding("head", charge=high[0], gated=gated[0]),
+        more=a_holding("more", controller="job", gated=gated[1]),
+    )
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (five,)))
+    gang = Gang(uid="job", namespace=TEAM, kind="Job.batch", name="job", declared=(four,))
+    account = replace(an_account(gangs=(gang,)), held=(high[1],))
+    copy, waiting = booked(account, view, whose)
+    assert waiting == ["head"]
+    assert [each.promises[0].charges for each in copy.account.gangs] == [(five,)]
