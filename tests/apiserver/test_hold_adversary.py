@@ -211,6 +211,25 @@ def test_who_waits_for_the_row_of_its_tier_keeps_what_it_needs_of_the_total(
         assert line.waiting() == {"all"}
 
 
+def test_pods_that_name_their_node_leave_it_what_it_needs_of_the_total(
+    installed: Installed, namespace: str, wide: str
+) -> None:
+    line, rows = Attacked(installed, namespace, wide), [{"gpus": 8}, {"tier": "gpu-training", "gpus": 3}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
+        line.create(line.pod("there", gpus=2))
+        line.eventually_runs("there")
+        line.create(line.pod("head", gpus=3))
+        line.is_told(1)
+        named = {gpus: line.pod(f"named-{gpus}", gpus, "gpu-batch") for gpus in (6, 5)}
+        for each in named.values():
+            each["spec"]["nodeName"] = wide
+        refused = installed.create(named[6], namespace).stderr
+        assert "what gets free of the total is kept for pods that wait before this pod, which names its node" in refused
+        line.create(named[5])
+        line.delete("pod", "there")
+        line.eventually_runs("head")
+
+
 def test_a_place_on_one_flavor_is_none_on_another(installed: Installed, namespace: str, wide: str) -> None:
     """And who names no flavor waits for room on all of them: it is not booked before its gate can be opened."""
     line, rows = Attacked(installed, namespace, wide), [{"gpus": 12}, {"resourceFlavor": "h100", "gpus": 4}]

@@ -40,9 +40,12 @@ def is_ready(team: Team, revision: str) -> None:
 
 
 def is_scaled_to_zero(team: Team, revision: str) -> None:
-    never = "Initial scale was never achieved"
-    what = f"revision/{revision}"
-    team.eventually(lambda: team.condition(what, "Ready").get("message") == never, f"{revision}, given up")
+    """By its Deployment: Knative's words may depend on which of its controllers looks first."""
+    named = f"{revision}-deployment"
+    replicas = lambda: {each["metadata"]["name"]: each["spec"]["replicas"] for each in team.get("deploy")["items"]}  # noqa: E731
+    team.eventually(lambda: replicas().get(named) == 0, f"{revision}, given up")
+    ready = lambda: team.condition(f"revision/{revision}", "Ready").get("status")  # noqa: E731
+    team.eventually(lambda: ready() == "False", f"{revision}, said to have failed")
     team.waits(0)
 
 

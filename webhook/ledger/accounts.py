@@ -20,7 +20,7 @@ from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
-from webhook.policy.quota.held import rows_kept
+from webhook.policy.quota.held import KeptRow, rows_kept
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 log = logging.getLogger(__name__)
@@ -128,10 +128,10 @@ class Accounts:
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    def kept(self, tenant: Tenant) -> dict[str, str]:
+    def kept(self, tenant: Tenant) -> dict[str, KeptRow]:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
-        return rows_kept(found.quota.status) if found else {}
+        return rows_kept(found.quota.status, tenant, self.usage(tenant)) if found else {}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""

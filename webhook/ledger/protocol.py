@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.tenants import Tenant, Usage
 
 PATIENCE_SECONDS = 1.0
@@ -133,8 +134,8 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
 
-    def kept(self, tenant: Tenant) -> Mapping[str, str]:
-        """The rows that a tenant's line keeps, each with the highest tier that does, by its status a second ago."""
+    def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
+        """The rows of which a tenant's line keeps GPUs, by its status a second ago and by the usage now."""
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

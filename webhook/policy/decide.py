@@ -26,7 +26,7 @@ from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
-from webhook.policy.quota.held import row_before
+from webhook.policy.quota.held import KeptRow, row_before
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys
@@ -144,12 +144,14 @@ def _full(short: Shortfall, tenant: Tenant) -> AdmissionWarning:
     return AdmissionWarning("pod-waits", tenant=tenant.name, row=row.subject, used=used, hard=row.hard, gpus=gpus)
 
 
-def pod_before_line(decision: Decision, kept: Mapping[str, str]) -> Fit:
+def pod_before_line(decision: Decision, kept: Mapping[str, KeptRow]) -> Fit:
     """The refusal of a pod without our gate that would take of a row that its tenant's line keeps."""
     charge, facts = decision.charge, decision.tier_request.facts
     if charge is None or facts.tenant is None:
         return Fit()
-    row = row_before(charge, kept, facts.tenant, decision.tier_request.policy.tiers)
+    count = facts.together.count if facts.together else 1
+    whole = structs.replace(charge, gpus=charge.gpus * count)
+    row = row_before(whole, kept, facts.tenant, decision.tier_request.policy.tiers)
     if row is None:
         return Fit()
     tenant, named = facts.tenant.name, row.subject

@@ -27,6 +27,7 @@ from webhook.cluster.cluster import Cluster, Owners
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.charges import Shortfall
+from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds import KindTable
@@ -111,7 +112,7 @@ class _TracedLedger(msgspec.Struct, frozen=True):
     def used(self, tenant: Tenant) -> Usage:
         return self.ledger.used(tenant)
 
-    def kept(self, tenant: Tenant) -> Mapping[str, str]:
+    def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
         return self.ledger.kept(tenant)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:

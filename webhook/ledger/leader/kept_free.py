@@ -1,7 +1,7 @@
 """What stays free though it has room: for heirs of pods that were deleted, and for those who are first in a line."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -10,9 +10,12 @@ from webhook.ledger.account import Account
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Charge, together
+from webhook.policy.quota.held import ALL
 from webhook.policy.values.tenants import QuotaRow, Usage
 
 NOTHING = Decimal(0)
+KeptRows = Mapping[QuotaRow, Decimal]
+"""How many GPUs are kept on each of these rows: `ALL` that gets free there, or so many."""
 
 
 class KeptFree:
@@ -22,7 +25,7 @@ class KeptFree:
         self._places = places
         self._needed = defaultdict[QuotaRow, Decimal](Decimal)
 
-    def keep(self, rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> set[QuotaRow]:
+    def keep(self, rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> KeptRows:
         """The rows that have no room for all of it. On its others it is kept what it needs beyond what ends there.
 
         Else somebody of another tier fills the total meanwhile, and it never has room on both rows at once.
@@ -30,10 +33,12 @@ class KeptFree:
         asked = {row: together(each for each in charges if row.counts(each.tier, each.flavor)) for row in rows}
         missing = {row: usage.get(row, NOTHING) + gpus - row.hard for row, gpus in asked.items()}
         short = {row for row, gpus in missing.items() if gpus > 0}
+        kept = dict.fromkeys(short, ALL)
         for row in asked.keys() - short:
             ends = max((missing[each] for each in short if _is_part_of(each, row)), default=NOTHING)
-            self._needed[row] += max(asked[row] - ends, NOTHING)
-        return short
+            kept[row] = max(asked[row] - ends, NOTHING)
+            self._needed[row] += kept[row]
+        return kept
 
     def used(self, copy: WorkingCopy) -> Usage:
         """The usage with what is kept; nothing where nothing is, and nobody asks."""

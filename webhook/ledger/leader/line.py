@@ -21,6 +21,7 @@ from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Charge, Shortfall, whole_shortfall
+from webhook.policy.quota.held import ALL
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 
@@ -212,9 +213,9 @@ class LineBooking:
         never = passes or whole_shortfall(waiting.charges, self._tenant, {}) is not None
         if not self._strict or waiting.entitled or never:
             return InLine(waiting, short)
-        keeps = self._kept.keep(rows, waiting.charges, short.usage) if short else rows
-        self._reserved |= keeps
-        return InLine(waiting, short, frozenset(keeps))
+        keeps = self._kept.keep(rows, waiting.charges, short.usage) if short else dict.fromkeys(rows, ALL)
+        self._reserved |= {row for row, gpus in keeps.items() if gpus == ALL}
+        return InLine(waiting, short, keeps)
 
     def _rows(self, waiting: LineEntry) -> set[QuotaRow]:
         """Those on which it draws. Thousands of pods share a charge."""

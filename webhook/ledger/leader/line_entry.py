@@ -1,5 +1,8 @@
 """What stands in a line, and what it waits for."""
 
+from collections.abc import Mapping
+from decimal import Decimal
+
 import msgspec
 
 from webhook.ledger.leader.gated_pods import GatedPod
@@ -52,8 +55,11 @@ class LineEntry(msgspec.Struct, frozen=True):
 
 
 class InLine(msgspec.Struct, frozen=True):
-    """Who waits on: for what is short, or behind somebody else where nothing is. It keeps the rows that are short."""
+    """Who waits on: for what is short, or behind somebody else where nothing is.
+
+    It keeps what gets free on the rows that are short, and on others what it needs there: so many GPUs by row.
+    """
 
     waiting: LineEntry
     short: Shortfall | None = None
-    keeps: frozenset[QuotaRow] = frozenset()
+    keeps: Mapping[QuotaRow, Decimal] = msgspec.field(default_factory=dict)

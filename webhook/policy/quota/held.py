@@ -9,9 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.objects.phrase import Phrase
-from webhook.objects.quantities import written
+from webhook.objects.quantities import quantity, written
+from webhook.objects.refusal import Refused
 from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tiers import Tiers
 
 MOST_PLACES = 20
@@ -23,12 +24,16 @@ NOT_OPENED = "GateNotOpened"
 """The reason of the Event on a pod whose turn has come, and whose gate somebody else keeps shut."""
 
 
+ALL = Decimal("Infinity")
+"""Kept of a row: all that gets free there."""
+
+
 class HeldPlace(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
 
     `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
-    "" where it waits behind others, or for its gate alone. `keeps` are the rows of which nobody may take what gets free
-    who comes after it.
+    "" where it waits behind others, or for its gate alone. `keeps` are the GPUs by row which nobody may take who comes
+    after it.
     """
 
     namespace: str
@@ -39,7 +44,7 @@ class HeldPlace(msgspec.Struct, frozen=True):
     gpus: Decimal
     since: str
     short: str = ""
-    keeps: tuple[str, ...] = ()
+    keeps: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
 
     @property
     def whose(self) -> tuple[str, str, str]:
@@ -72,13 +77,14 @@ class HeldLine(msgspec.Struct, frozen=True):
             sums[each.tier] = pods + each.pods, gpus + each.gpus
         return sums
 
-    def kept(self) -> Mapping[str, str]:
-        """The rows that somebody keeps, each with the highest tier that does."""
-        rows: dict[str, str] = {}
-        for each in self.places:
-            for row in each.keeps:
-                rows.setdefault(row, each.tier)
-        return rows
+    def kept(self) -> list[dict[str, Any]]:
+        """The rows that somebody keeps, each with the highest tier that does, and how many GPUs where it is not all."""
+        gpus = _summed(self.places)
+        highest = {row: each.tier for each in reversed(self.places) for row in each.keeps}
+        return [
+            {"row": row, **_named(highest[row])} | ({} if kept == ALL else {"gpus": written(kept)})
+            for row, kept in gpus.items()
+        ]
 
     def status(self) -> dict[str, Any]:
         """What a TenantQuota's status says of it."""
@@ -87,7 +93,7 @@ class HeldLine(msgspec.Struct, frozen=True):
             "pods": sum(pods for pods, _ in tiers.values()),
             "workloads": len(self.places),
             "tiers": [_named(tier) | {"pods": pods, "gpus": written(gpus)} for tier, (pods, gpus) in tiers.items()],
-            "kept": [{"row": row, **_named(tier)} for row, tier in self.kept().items()],
+            "kept": self.kept(),
             "line": [_shown(each) for each in self.places[:MOST_PLACES]],
         }
 
@@ -97,8 +103,15 @@ def _together(places: list[HeldPlace]) -> HeldPlace:
         return places[0]
     pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
     short = next((each.short for each in places if each.short), "")
-    keeps = dict.fromkeys(row for each in places for row in each.keeps)
-    return replace(places[0], pods=pods, gpus=gpus, short=short, keeps=tuple(keeps))
+    return replace(places[0], pods=pods, gpus=gpus, short=short, keeps=_summed(places))
+
+
+def _summed(places: Iterable[HeldPlace]) -> dict[str, Decimal]:
+    """What is kept of each row together."""
+    sums: dict[str, Decimal] = {}
+    for row, gpus in (kept for each in places for kept in each.keeps.items()):
+        sums[row] = sums.get(row, Decimal(0)) + gpus
+    return sums
 
 
 def _named(tier: str) -> dict[str, Any]:
@@ -111,19 +124,35 @@ def _shown(place: HeldPlace) -> dict[str, Any]:
     return said | ({"short": place.short} if place.short else {})
 
 
-def rows_kept(status: Mapping[str, Any]) -> dict[str, str]:
-    """The rows that a line keeps, each with the highest tier that does, as a TenantQuota's status tells."""
+class KeptRow(msgspec.Struct, frozen=True):
+    """A row of which GPUs are kept for pods of `tier` and above. `spare`: those that others may take."""
+
+    tier: str
+    spare: Decimal = Decimal(0)
+
+
+def rows_kept(status: Mapping[str, Any], tenant: Tenant, usage: Usage) -> dict[str, KeptRow]:
+    """The rows that a line keeps by their labels, as a TenantQuota's status tells."""
     held = status.get("held")
     kept = held.get("kept") if isinstance(held, dict) else None
     told = [each for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
-    return {str(each.get("row")): str(each.get("tier", "")) for each in told}
+    free = {row.label: row.hard - usage.get(row, Decimal(0)) for row in tenant.rows} if told else {}
+    return {label: _kept_row(each, free.get(label)) for each in told if (label := str(each.get("row")))}
 
 
-def row_before(charge: Charge, kept: Mapping[str, str], tenant: Tenant, tiers: Tiers) -> QuotaRow | None:
-    """A row that it would take, and that is kept for pods of its tier or a higher one; None where there is none."""
+def _kept_row(told: Mapping[str, Any], free: Decimal | None) -> KeptRow:
+    try:
+        spare = free - quantity(told["gpus"], "gpus") if free is not None and "gpus" in told else Decimal(0)
+    except Refused:  # somebody else wrote it
+        spare = Decimal(0)
+    return KeptRow(str(told.get("tier", "")), spare)
+
+
+def row_before(charge: Charge, kept: Mapping[str, KeptRow], tenant: Tenant, tiers: Tiers) -> QuotaRow | None:
+    """A row of which it would take what is kept for pods of its tier or a higher one; None where there is none."""
     own = _value(charge.tier or "", tiers)
-    drawn = (row for row in charge.rows(tenant) if row.label in kept)
-    return next((row for row in drawn if _value(kept[row.label], tiers) >= own), None)
+    drawn = ((row, kept[row.label]) for row in charge.rows(tenant) if row.label in kept)
+    return next((row for row, found in drawn if _value(found.tier, tiers) >= own and charge.gpus > found.spare), None)
 
 
 def _value(tier: str, tiers: Tiers) -> int:

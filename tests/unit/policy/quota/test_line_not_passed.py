@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.builders import a_pod, a_policy, some_facts
 from webhook.policy.decide import decide_pod, pod_before_line
 from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.held import HeldLine, HeldPlace, row_before, rows_kept
+from webhook.policy.quota.held import ALL, HeldLine, HeldPlace, KeptRow, row_before, rows_kept
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.sentences.sentence import sentence
 
@@ -16,8 +16,13 @@ TOTAL = QuotaRow(Decimal(8))
 BATCH, TRAINING = (QuotaRow(Decimal(8), tier=tier) for tier in ("gpu-batch", "gpu-training"))
 
 
-def a_place(name: str, tier: str, *keeps: str) -> HeldPlace:
-    return HeldPlace("lab", f"Job/{name}", name, tier, 1, Decimal(8), "2026-11-26T17:00:00Z", keeps=keeps)
+ALPHA = Tenant("alpha", rows=(TOTAL, BATCH), on_exceed="Hold")
+
+
+def a_place(name: str, tier: str, **keeps: Decimal) -> HeldPlace:
+    """Of the row `batch` and of the `total`."""
+    kept = {"gpu-batch" if row == "batch" else row: gpus for row, gpus in keeps.items()}
+    return HeldPlace("lab", f"Job/{name}", name, tier, 1, Decimal(8), "2026-11-26T17:00:00Z", keeps=kept)
 
 
 @pytest.mark.parametrize(
@@ -35,17 +40,39 @@ def test_a_row_counts_that_it_would_take_and_that_is_kept_for_nobody_below(
     kept: dict[str, str], rows: tuple[QuotaRow, ...], before: QuotaRow | None
 ) -> None:
     tenant = Tenant("alpha", rows=rows, on_exceed="Hold")
-    assert row_before(Charge(Decimal(1), "gpu-batch"), kept, tenant, a_policy().tiers) == before
+    told = {row: KeptRow(tier) for row, tier in kept.items()}
+    assert row_before(Charge(Decimal(1), "gpu-batch"), told, tenant, a_policy().tiers) == before
+
+
+@pytest.mark.parametrize(("gpus", "before"), [(2, None), (3, TOTAL)])
+def test_of_a_row_that_is_kept_in_part_it_may_take_the_rest(gpus: int, before: QuotaRow | None) -> None:
+    kept = {"total": KeptRow("gpu-training", Decimal(2))}
+    assert row_before(Charge(Decimal(gpus), "gpu-batch"), kept, ALPHA, a_policy().tiers) == before
 
 
 def test_a_line_tells_what_it_keeps_and_for_whom() -> None:
-    line = HeldLine.of([a_place("a", "gpu-training", "total"), a_place("b", "gpu-batch", "gpu-batch", "total")])
-    assert rows_kept({"held": line.status()}) == {"total": "gpu-training", "gpu-batch": "gpu-batch"}
+    line = HeldLine.of(
+        [a_place("a", "gpu-training", total=ALL), a_place("b", "gpu-batch", batch=ALL, total=Decimal(1))]
+    )
+    assert rows_kept({"held": line.status()}, ALPHA, {TOTAL: Decimal(2)}) == {
+        "total": KeptRow("gpu-training"),
+        "gpu-batch": KeptRow("gpu-batch"),
+    }
+
+
+def test_a_line_tells_how_much_it_keeps_of_a_row_that_has_room() -> None:
+    line = HeldLine.of([a_place("a", "gpu-training", total=Decimal(1)), a_place("b", "gpu-batch", total=Decimal(3))])
+    assert line.status()["kept"] == [{"row": "total", "tier": "gpu-training", "gpus": "4"}]
+    assert rows_kept({"held": line.status()}, ALPHA, {TOTAL: Decimal(2)}) == {
+        "total": KeptRow("gpu-training", Decimal(2))
+    }
+    forged = {"held": {"kept": [{"row": "total", "gpus": "many"}, {"row": "gone", "gpus": "1"}]}}
+    assert set(rows_kept(forged, ALPHA, {}).values()) == {KeptRow("")}
 
 
 @pytest.mark.parametrize("told", [None, "x", {}, {"kept": None}, {"kept": "x"}, {"kept": ["x", 1]}])
 def test_a_status_that_tells_of_no_line_keeps_nothing(told: object) -> None:
-    assert rows_kept({"held": told} if told is not None else {}) == {}
+    assert rows_kept({"held": told} if told is not None else {}, ALPHA, {}) == {}
 
 
 def test_who_names_its_node_is_told_how_to_wait() -> None:
@@ -55,7 +82,7 @@ def test_who_names_its_node_is_told_how_to_wait() -> None:
     decision = decide_pod(pod, known, a_policy())
     assert decision is not None
     assert not pod_before_line(decision, {}).refusal
-    refusal = pod_before_line(decision, {"total": "gpu-batch"}).refusal
+    refusal = pod_before_line(decision, {"total": KeptRow("gpu-batch")}).refusal
     assert refusal is not None
     assert sentence(refusal) == (
         "spec.nodeName: tenant alpha: what gets free of the total is kept for pods that wait before this pod, which "
