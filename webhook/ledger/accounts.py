@@ -131,7 +131,7 @@ class Accounts:
     def kept(self, tenant: Tenant) -> dict[str, KeptRow]:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
-        return rows_kept(found.quota.status, tenant, self.usage(tenant)) if found else {}
+        return rows_kept(found.quota.status, tenant, lambda: self.usage(tenant)) if found else {}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""

@@ -1,6 +1,6 @@
 """The line of a tenant as people are shown it: which workloads wait for their turn, for how many GPUs, and for what."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -131,12 +131,13 @@ class KeptRow(msgspec.Struct, frozen=True):
     spare: Decimal = Decimal(0)
 
 
-def rows_kept(status: Mapping[str, Any], tenant: Tenant, usage: Usage) -> dict[str, KeptRow]:
-    """The rows that a line keeps by their labels, as a TenantQuota's status tells."""
+def rows_kept(status: Mapping[str, Any], tenant: Tenant, usage: Callable[[], Usage]) -> dict[str, KeptRow]:
+    """The rows that a line keeps by their labels, as a TenantQuota's status tells. Who keeps none is not added up."""
     held = status.get("held")
     kept = held.get("kept") if isinstance(held, dict) else None
     told = [each for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
-    free = {row.label: row.hard - usage.get(row, Decimal(0)) for row in tenant.rows} if told else {}
+    used = usage() if told else {}
+    free = {row.label: row.hard - used.get(row, Decimal(0)) for row in tenant.rows}
     return {label: _kept_row(each, free.get(label)) for each in told if (label := str(each.get("row")))}
 
 

@@ -54,7 +54,7 @@ def test_a_line_tells_what_it_keeps_and_for_whom() -> None:
     line = HeldLine.of(
         [a_place("a", "gpu-training", total=ALL), a_place("b", "gpu-batch", batch=ALL, total=Decimal(1))]
     )
-    assert rows_kept({"held": line.status()}, ALPHA, {TOTAL: Decimal(2)}) == {
+    assert rows_kept({"held": line.status()}, ALPHA, lambda: {TOTAL: Decimal(2)}) == {
         "total": KeptRow("gpu-training"),
         "gpu-batch": KeptRow("gpu-batch"),
     }
@@ -63,16 +63,16 @@ def test_a_line_tells_what_it_keeps_and_for_whom() -> None:
 def test_a_line_tells_how_much_it_keeps_of_a_row_that_has_room() -> None:
     line = HeldLine.of([a_place("a", "gpu-training", total=Decimal(1)), a_place("b", "gpu-batch", total=Decimal(3))])
     assert line.status()["kept"] == [{"row": "total", "tier": "gpu-training", "gpus": "4"}]
-    assert rows_kept({"held": line.status()}, ALPHA, {TOTAL: Decimal(2)}) == {
+    assert rows_kept({"held": line.status()}, ALPHA, lambda: {TOTAL: Decimal(2)}) == {
         "total": KeptRow("gpu-training", Decimal(2))
     }
     forged = {"held": {"kept": [{"row": "total", "gpus": "many"}, {"row": "gone", "gpus": "1"}]}}
-    assert set(rows_kept(forged, ALPHA, {}).values()) == {KeptRow("")}
+    assert set(rows_kept(forged, ALPHA, dict).values()) == {KeptRow("")}
 
 
 @pytest.mark.parametrize("told", [None, "x", {}, {"kept": None}, {"kept": "x"}, {"kept": ["x", 1]}])
 def test_a_status_that_tells_of_no_line_keeps_nothing(told: object) -> None:
-    assert rows_kept({"held": told} if told is not None else {}, ALPHA, {}) == {}
+    assert rows_kept({"held": told} if told is not None else {}, ALPHA, dict) == {}
 
 
 def test_who_names_its_node_is_told_how_to_wait() -> None:
