@@ -241,8 +241,12 @@ def test_two_gates_are_opened_in_any_order(line: Line) -> None:
     assert line.running() == {"approved-first"}
     tenant = f"hold-{line.namespace}"
     line.installed.eventually(lambda: line.installed.usage(tenant) == "total 8/8", "both, counted")
+    line.create(line.pod("next"))
+    told = lambda: line.installed.get(f"tenantquota/{tenant}", "").get("status", {}).get("held", {})  # noqa: E731
+    line.installed.eventually(lambda: told().get("kept") == [{"row": "total", "tier": "gpu-training"}], "who waits")
     patch(line, "pod/approved-last", {"spec": {"schedulingGates": []}})
     line.eventually_runs("approved-last")
+    assert line.waiting() == {"next"}, "the last took nothing of the total: it was counted there before"
 
 
 def test_our_gate_written_by_a_user_is_opened_where_nothing_is_held(

@@ -69,8 +69,9 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             return verdict
         if tenant.holds and pod.waits_for_quota:
             return verdict  # the leader books it as it is then
+        moved_from = structs.replace(charge, flavor=before)
         kept = ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
-        if row := row_before(charge, kept, tenant, policy.tiers):
+        if row := row_before(charge, kept, tenant, policy.tiers, counted=moved_from.rows(tenant)):
             told = Refusal(Reason.OVER_QUOTA, "flavor-before-line", tenant=tenant.name, row=row.subject)
             return verdict.fitted(Fit(told))
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
@@ -78,9 +79,8 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             whole = await ledger.book(whole_group(group, charge, home.name, tenant), dry_run=True)
             if not isinstance(whole, Booked):
                 return verdict.fitted(pod_fit(whole, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
-        name, moved_from = pod.metadata.name, structs.replace(charge, flavor=before)
-        uid, of = pod.metadata.uid, group.uid if group else ""
-        booking = Booking(uid, home.name, tenant, (charge,), name=name, moved_from=moved_from, gang=of)
+        meta, of = pod.metadata, group.uid if group else ""
+        booking = Booking(meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of)
         answer = await ledger.book(booking, dry_run=dry_run)
         return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
 

@@ -1,6 +1,6 @@
 """The line of a tenant as people are shown it: which workloads wait for their turn, for how many GPUs, and for what."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -149,10 +149,15 @@ def _kept_row(told: Mapping[str, Any], free: Decimal | None) -> KeptRow:
     return KeptRow(str(told.get("tier", "")), spare)
 
 
-def row_before(charge: Charge, kept: Mapping[str, KeptRow], tenant: Tenant, tiers: Tiers) -> QuotaRow | None:
-    """A row of which it would take what is kept for pods of its tier or a higher one; None where there is none."""
+def row_before(
+    charge: Charge, kept: Mapping[str, KeptRow], tenant: Tenant, tiers: Tiers, counted: Container[QuotaRow] = ()
+) -> QuotaRow | None:
+    """A row of which it would take what is kept for pods of its tier or a higher one; None where there is none.
+
+    Of those on which it is `counted` already it takes no more.
+    """
     own = _value(charge.tier or "", tiers)
-    drawn = ((row, kept[row.label]) for row in charge.rows(tenant) if row.label in kept)
+    drawn = ((row, kept[row.label]) for row in charge.rows(tenant) if row.label in kept and row not in counted)
     return next((row for row, found in drawn if _value(found.tier, tiers) >= own and charge.gpus > found.spare), None)
 
 

@@ -50,6 +50,12 @@ def test_of_a_row_that_is_kept_in_part_it_may_take_the_rest(gpus: int, before: Q
     assert row_before(Charge(Decimal(gpus), "gpu-batch"), kept, ALPHA, a_policy().tiers) == before
 
 
+def test_who_gets_another_flavor_takes_nothing_of_a_row_on_which_it_is_counted_already() -> None:
+    kept, charge = {"total": KeptRow("gpu-training")}, Charge(Decimal(1), "gpu-training")
+    assert row_before(charge, kept, ALPHA, a_policy().tiers) == TOTAL
+    assert row_before(charge, kept, ALPHA, a_policy().tiers, counted=[TOTAL]) is None
+
+
 def test_a_line_tells_what_it_keeps_and_for_whom() -> None:
     line = HeldLine.of(
         [a_place("a", "gpu-training", total=ALL), a_place("b", "gpu-batch", batch=ALL, total=Decimal(1))]
