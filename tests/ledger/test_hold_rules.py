@@ -12,7 +12,7 @@ from tests.ledger.simulated_api import PODS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import Account
-from webhook.ledger.leader import gated_pods, line, opening
+from webhook.ledger.leader import gated_pods, line, line_booking, opening
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
 from webhook.ledger.leader.line_entry import LineEntry
@@ -215,7 +215,7 @@ async def gates_that_cannot_be_opened_hold_up_nobody_elses(cluster: Cluster) -> 
     assert cluster.open() == [*"ABCDEFGH"]
 
 
-@STORIES.of("never", replaced(line, "whole_shortfall", lambda *_: None))
+@STORIES.of("never", replaced(line_booking, "whole_shortfall", lambda *_: None))
 async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A")

@@ -9,7 +9,7 @@ from tests.unit.clock import Clock
 from webhook.ledger import draft
 from webhook.ledger.account import Account, Gang
 from webhook.ledger.leader.kept_free import places_kept
-from webhook.ledger.leader.line import book_line
+from webhook.ledger.leader.line_booking import book_line
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Declared, Gated, Holding
 from webhook.ledger.versions import Version, WorkingCopy
@@ -79,3 +79,18 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
     copy, waiting = booked(account, view, whose)
     assert waiting == ["head"]
     assert [each.promises[0].charges for each in copy.account.gangs] == [(five,)]
+
+
+def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_kept() -> None:
+    """Else it would wait in vain for the claim's GPUs once more, and keep the total from those behind it."""
+    claim = Charge(Decimal(4), "gpu-batch", shared={f"{TEAM}/claim": Decimal(4)})
+    gated = Gated(400, "2026-01-01T00:00:00Z", "1")
+    view = a_view(
+        there=a_holding("there", controller="rs", charge=claim),
+        gone=a_holding("gone", controller="other", ends_in=30.0),
+        next=a_holding("next", controller="rs", charge=claim, gated=gated),
+    )
+    view.release("gone")
+    copy, waiting = booked(an_account(claims=(claim,)), view, tenant(5))
+    assert waiting == []
+    assert [each.uid for each in copy.account.reservations] == ["next"]

@@ -7,6 +7,8 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.leader.line_entry import LineEntry
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Charge, together
@@ -40,15 +42,25 @@ class KeptFree:
             self._needed[row] += kept[row]
         return kept
 
-    def used(self, copy: WorkingCopy) -> Usage:
-        """The usage with what is kept; nothing where nothing is, and nobody asks."""
+    def used_by_others(self, copy: WorkingCopy, waiting: LineEntry) -> Usage:
+        """The usage with what is kept, without what it has already: its gang's GPUs, and the claims that it shares.
+
+        Nothing where nothing is kept, and nobody asks.
+        """
         if not self._places and not self._needed:
             return {}
-        return {row: gpus + self._kept_on(row) for row, gpus in copy.usage.items()}
+        claims = {claim for each in waiting.charges for claim in each.shared}
+        usage = usage_of(copy.account, copy.version.in_force, claims) if claims else copy.usage
+        return {row: gpus + self._kept_on(row) - own_on(row, waiting.has) for row, gpus in usage.items()}
 
     def _kept_on(self, row: QuotaRow) -> Decimal:
         places = together(each for each in self._places if row.counts(each.tier, each.flavor))
         return places + self._needed.get(row, NOTHING)
+
+
+def own_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
+    """The GPUs of these charges on a row that nobody else holds too."""
+    return sum((each.own for each in charges if row.counts(each.tier, each.flavor)), NOTHING)
 
 
 def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:

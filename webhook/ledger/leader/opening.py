@@ -13,7 +13,8 @@ import msgspec
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line import book_line, let_in_by
+from webhook.ledger.leader.line import let_in_by
+from webhook.ledger.leader.line_booking import book_line
 from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
