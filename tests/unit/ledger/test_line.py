@@ -94,3 +94,19 @@ def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_k
     copy, waiting = booked(an_account(claims=(claim,)), view, tenant(5))
     assert waiting == []
     assert [each.uid for each in copy.account.reservations] == ["next"]
+
+
+def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None:
+    """It has four of sixteen, and one ends on its row. Of the total three are kept, and so eight are others'."""
+    whose = tenant(16, QuotaRow(Decimal(8), tier="gpu-batch"))
+    four, eight, other = (Charge(Decimal(gpus), "gpu-batch") for gpus in (4, 8, 1))
+    gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (400, 200)]
+    view = a_view(
+        more=a_holding("more", 4, controller="job", gated=gated[0]),
+        low=a_holding("low", charge=Charge(Decimal(8), "gpu-interactive"), gated=gated[1]),
+    )
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (eight,)))
+    gang = Gang(uid="job", namespace=TEAM, kind="Job.batch", name="job", declared=(four,))
+    copy, waiting = booked(replace(an_account(gangs=(gang,)), held=(other,)), view, whose)
+    assert waiting == ["job"]
+    assert [each.uid for each in copy.account.reservations] == ["low"]

@@ -27,18 +27,20 @@ class KeptFree:
         self._places = places
         self._needed = defaultdict[QuotaRow, Decimal](Decimal)
 
-    def keep(self, rows: Iterable[QuotaRow], charges: tuple[Charge, ...], usage: Usage) -> KeptRows:
+    def keep(self, rows: Iterable[QuotaRow], waiting: LineEntry, usage: Usage) -> KeptRows:
         """The rows that have no room for all of it. On its others it is kept what it needs beyond what ends there.
 
-        Else somebody of another tier fills the total meanwhile, and it never has room on both rows at once.
+        Else somebody of another tier fills the total meanwhile, and it never has room on both rows at once. What its
+        gang has already nobody else takes.
         """
+        charges = waiting.charges
         asked = {row: together(each for each in charges if row.counts(each.tier, each.flavor)) for row in rows}
         missing = {row: usage.get(row, NOTHING) + gpus - row.hard for row, gpus in asked.items()}
         short = {row for row, gpus in missing.items() if gpus > 0}
         kept = dict.fromkeys(short, ALL)
         for row in asked.keys() - short:
             ends = max((missing[each] for each in short if _is_part_of(each, row)), default=NOTHING)
-            kept[row] = max(asked[row] - ends, NOTHING)
+            kept[row] = max(asked[row] - own_on(row, waiting.has) - ends, NOTHING)
             self._needed[row] += kept[row]
         return kept
 
