@@ -71,6 +71,7 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
     view = a_view(
         there=a_holding("there", charge=high[1]),
         head=a_holding("head", charge=high[0], gated=gated[0]),
+        some=a_holding("some", 4, controller="job"),
         more=a_holding("more", controller="job", gated=gated[1]),
     )
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (five,)))
@@ -102,6 +103,7 @@ def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None
     four, eight, other = (Charge(Decimal(gpus), "gpu-batch") for gpus in (4, 8, 1))
     gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (400, 200)]
     view = a_view(
+        some=a_holding("some", 4, controller="job"),
         more=a_holding("more", 4, controller="job", gated=gated[0]),
         low=a_holding("low", charge=Charge(Decimal(8), "gpu-interactive"), gated=gated[1]),
     )
@@ -110,3 +112,32 @@ def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None
     copy, waiting = booked(replace(an_account(gangs=(gang,)), held=(other,)), view, whose)
     assert waiting == ["job"]
     assert [each.uid for each in copy.account.reservations] == ["low"]
+
+
+THREE, FOUR, EIGHT_ASKED = (Charge(Decimal(gpus), "gpu-batch") for gpus in (3, 4, 8))
+
+
+def three_of_four(waiting: int, asked: tuple[Charge, ...] | None) -> tuple[Account, PodView]:
+    """A Job that was let in with four pods, of which one was lost; it asks for this now."""
+    pods = {f"old-{number}": a_holding(f"old-{number}", controller="job") for number in range(3)}
+    for number in range(waiting):
+        gated = Gated(400, f"2026-01-01T00:00:0{number}Z", "1")
+        pods[f"new-{number}"] = a_holding(f"new-{number}", controller="job", gated=gated)
+    view = a_view(**pods)
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, asked))
+    gang = Gang(uid="job", namespace=TEAM, kind="Job.batch", name="job", declared=(FOUR,), held=(THREE,))
+    return an_account(gangs=(gang,)), view
+
+
+def test_a_gang_that_waits_to_grow_gets_the_pod_back_that_it_lost() -> None:
+    """Else three of four pods keep four GPUs, and wait for the fourth until there is room for eight."""
+    copy, waiting = booked(*three_of_four(5, (EIGHT_ASKED,)), tenant(7))
+    assert [each.uid for each in copy.account.reservations] == ["new-0"]
+    assert waiting == ["job"]
+
+
+def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that_it_lost() -> None:
+    """Its runtime may have been deleted while it runs."""
+    copy, waiting = booked(*three_of_four(2, None), tenant(4))
+    assert [each.uid for each in copy.account.reservations] == ["new-0"]
+    assert waiting == ["new-1"]

@@ -113,20 +113,24 @@ def _of_gang(
 ) -> Iterator[LineEntry]:
     """What waits of a gang on which promised pods have `drawn`. It lets no more in than it asks for.
 
-    Whoever may create pods may say that they are of it. Without a pod that it asks for it has no turn.
+    Whoever may create pods may say that they are of it. Without a pod that it asks for it has no turn. While it waits
+    to grow, or nobody can tell what it asks for now, its pods draw on what it was let in with.
     """
     declared = view.workloads.get(key[1])
-    if declared is None or declared.charges is None:
+    if declared is None or (declared.charges is None and gang is None):
         return
-    charges = at_tier(declared.charges, gang.tier if gang else "")
+    asked = gang.declared if gang and declared.charges is None else declared.charges or ()
+    charges = at_tier(asked, gang.tier if gang else "")
+    has = _let_in_with(gang, charges)
     booking = _booking(key[1], declared, tenant)
-    within, beyond = _divided(pods, charges, [*view.held_by(gang_to_book(booking), ()), *drawn], tenant)
-    if not within or (gang is not None and _is_let_in(gang, charges)):
-        yield from (LineEntry((pod,), entitled=True, draws=True) for pod in within)
-        yield from (LineEntry((pod,)) for pod in beyond)
-    else:
-        has = gang.declared if gang else ()
+    held = [*view.held_by(gang_to_book(booking), ()), *drawn]
+    drawing, more = _divided(pods, has, held, tenant) if has else ([], pods)
+    yield from (LineEntry((pod,), entitled=True, draws=True) for pod in drawing)
+    within, beyond = _divided(more, charges, [*held, *(each.holding.charge for each in drawing)], tenant)
+    if within:
         yield LineEntry((*within, *beyond), booking, beyond=len(beyond), grown=declared.grown, has=has)
+    else:
+        yield from (LineEntry((pod,)) for pod in beyond)
 
 
 def _divided(
@@ -148,8 +152,11 @@ def _divided(
     return within, beyond
 
 
-def _is_let_in(gang: Gang, charges: tuple[Charge, ...]) -> bool:
-    return gang.declared == charges or any(each.charges == charges for each in gang.promises)
+def _let_in_with(gang: Gang | None, charges: tuple[Charge, ...]) -> tuple[Charge, ...]:
+    """What its account holds for it: these charges, where it has been promised them."""
+    if gang is None:
+        return ()
+    return charges if any(each.charges == charges for each in gang.promises) else gang.declared
 
 
 def _booking(uid: str, declared: Declared, tenant: Tenant) -> GangBooking:
