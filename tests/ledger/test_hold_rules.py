@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.ledger.cluster import Cluster
 from tests.ledger.process import H, Process
@@ -190,6 +191,26 @@ async def heads_that_leave_one_after_another_keep_it_no_longer(cluster: Cluster)
     assert cluster.open() == ["A"]
     await cluster.time(15)
     assert cluster.open() == ["A", "D"]
+
+
+def _whoever_is_first(self: opening.Opening, name: str, waiting: Any, *more: Any, kept: bool) -> None:
+    _NOTE_HEAD(self, name, [structs.replace(each, in_vain=False) for each in waiting], *more, kept=kept)
+
+
+@STORIES.of("in vain", replaced(opening.Opening, "_note_head", _whoever_is_first))
+async def who_waits_in_vain_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
+    """Else nobody kept anything any more as soon as its time had ended."""
+    await holding(cluster, 2, reserveSeconds=60)
+    await cluster.gated("A")
+    await cluster.gated("large", gpus=3)
+    await cluster.time(100)
+    await cluster.gated("B", gpus=2)
+    await cluster.gated("C")
+    await cluster.time(50)
+    assert cluster.open() == ["A"]
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B"]
 
 
 @STORIES.of("rests", replaced(opening.Opening, "_note_failed", lambda *_: None))

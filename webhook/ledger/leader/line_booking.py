@@ -60,7 +60,7 @@ class LineBooking:
         passes = isinstance(answer, NotNow) and not answer.soon
         never = passes or whole_shortfall(waiting.charges, self._tenant, {}) is not None
         if not self._strict or waiting.entitled or never:
-            return InLine(waiting, short)
+            return InLine(waiting, short, in_vain=never)
         keeps = self._kept.keep(rows, waiting, short.usage) if short else dict.fromkeys(rows, ALL)
         self._reserved |= {row for row, gpus in keeps.items() if gpus == ALL}
         return InLine(waiting, short, keeps)

@@ -57,9 +57,11 @@ class LineEntry(msgspec.Struct, frozen=True):
 class InLine(msgspec.Struct, frozen=True):
     """Who waits on: for what is short, or behind somebody else where nothing is.
 
-    It keeps what gets free on the rows that are short, and on others what it needs there: so many GPUs by row.
+    It keeps what gets free on the rows that are short, and on others what it needs there: so many GPUs by row. One that
+    waits `in_vain` keeps nothing.
     """
 
     waiting: LineEntry
     short: Shortfall | None = None
     keeps: Mapping[QuotaRow, Decimal] = msgspec.field(default_factory=dict)
+    in_vain: bool = False

@@ -106,8 +106,12 @@ class Opening:
         self._lines = lines
 
     def _note_head(self, name: str, line: Iterable[InLine], let_in: Collection[str], *, kept: bool) -> None:
-        """A head that leaves before its time has the next one go on with that: else many in turn keep all for ever."""
-        uid, now = next((each.waiting.uid for each in line if not each.waiting.entitled), ""), self._leading.clock()
+        """A head that leaves before its time has the next one go on with that: else many in turn keep all for ever.
+
+        Who waits in vain is none: its time would end once, and then nobody kept anything any more.
+        """
+        first = (each.waiting.uid for each in line if not (each.waiting.entitled or each.in_vain))
+        uid, now = next(first, ""), self._leading.clock()
         before = self._heads.get(name, Head("", now))
         if uid != before.uid:
             early = kept and bool(before.uid) and before.uid not in let_in
