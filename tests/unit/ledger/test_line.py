@@ -141,3 +141,19 @@ def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that
     copy, waiting = booked(*three_of_four(2, None), tenant(4))
     assert [each.uid for each in copy.account.reservations] == ["new-0"]
     assert waiting == ["new-1"]
+
+
+@pytest.mark.parametrize(("quota", "kept"), [(4, False), (5, True)])
+def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, kept: bool) -> None:  # noqa: FBT001
+    """Else it would wait for five of four GPUs, and keep all from those behind it for ever."""
+    gated = [Gated(400, f"2026-01-01T00:00:0{number}Z", "1") for number in range(3)]
+    grown = {f"new-{number}": a_holding("new", controller="job", gated=each) for number, each in enumerate(gated)}
+    view = a_view(old=a_holding("old", controller="job"), **grown)
+    if kept:
+        view.observe("gone", a_holding("gone", controller="rs", ends_in=30.0))
+        view.release("gone")
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (FOUR,)))
+    copy, waiting = booked(an_account(held=1), view, tenant(quota))
+    assert waiting == []
+    assert [each.uid for each in copy.account.reservations] == ["new-0", "new-1", "new-2"]
+    assert copy.usage == {QuotaRow(Decimal(quota)): 4}

@@ -128,6 +128,7 @@ def _of_gang(
     yield from (LineEntry((pod,), entitled=True, draws=True) for pod in drawing)
     within, beyond = _divided(more, charges, [*held, *(each.holding.charge for each in drawing)], tenant)
     if within:
+        has = has or tuple(held)
         yield LineEntry((*within, *beyond), booking, beyond=len(beyond), grown=declared.grown, has=has)
     else:
         yield from (LineEntry((pod,)) for pod in beyond)

@@ -7,13 +7,14 @@ opened whenever its pod has one, by this leader or the next.
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account
-from webhook.ledger.draft import NotNow
+from webhook.ledger.draft import NotNow, gang_to_book
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.kept_free import KeptFree, places_kept
 from webhook.ledger.leader.line import line_of
 from webhook.ledger.leader.line_entry import InLine, LineEntry
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.protocol import Booked, Booking
+from webhook.ledger.leader.rewrite import rewritten
+from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Shortfall, whole_shortfall
 from webhook.policy.quota.held import ALL
@@ -27,18 +28,19 @@ def book_line(copy: WorkingCopy, view: PodView, *, strict: bool) -> list[InLine]
     for others, but for what that one will need there beyond what ends on the short row.
     """
     line = line_of(_without_changed(copy, view), view, copy.version.in_force)
-    booked = LineBooking(copy, KeptFree(tuple(places_kept(copy.account, view))), strict=strict)
+    booked = LineBooking(copy, view, strict=strict)
     return [each for each in map(booked.book, line) if each is not None]
 
 
 class LineBooking:
     """Books a line into a copy of its account, from its head on."""
 
-    def __init__(self, copy: WorkingCopy, kept: KeptFree, *, strict: bool) -> None:
+    def __init__(self, copy: WorkingCopy, view: PodView, *, strict: bool) -> None:
         self._copy = copy
+        self._view = view
         self._tenant = copy.version.in_force
         self._strict = strict
-        self._kept = kept
+        self._kept = KeptFree(tuple(places_kept(copy.account, view)))
         self._reserved = set[QuotaRow]()
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
 
@@ -48,7 +50,7 @@ class LineBooking:
             return InLine(waiting)
         others = self._kept.used_by_others(self._copy, waiting) if not waiting.draws else {}
         short = whole_shortfall(waiting.charges, self._tenant, others) if others else None
-        answer = short or _book(self._copy, waiting, self._tenant)
+        answer = short or _book(self._copy, waiting, self._tenant, self._view)
         return None if isinstance(answer, Booked) else self._waits_on(waiting, answer)
 
     def _waits_on(self, waiting: LineEntry, answer: Shortfall | NotNow) -> InLine:
@@ -82,14 +84,27 @@ def _without_changed(copy: WorkingCopy, view: PodView) -> Account:
     return copy.account
 
 
-def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant) -> Booked | Shortfall | NotNow:
+def _book(copy: WorkingCopy, waiting: LineEntry, tenant: Tenant, view: PodView) -> Booked | Shortfall | NotNow:
     """Book a gang as a whole, and then its pods, each that can: they draw on that. The first answer that is a no."""
-    whole = copy.book(waiting.gang) if waiting.gang else Booked()
+    whole = _book_whole(copy, waiting.gang, view) if waiting.gang else Booked()
     if not isinstance(whole, Booked):
         return whole
     within = waiting.pods[: len(waiting.pods) - waiting.beyond]
     answers = [copy.book(_of(pod, tenant)) for pod in within if pod.asks_for_gpus]
     return next((each for each in answers if not isinstance(each, Booked)), Booked())
+
+
+def _book_whole(copy: WorkingCopy, booking: GangBooking, view: PodView) -> Booked | Shortfall | NotNow:
+    """Those of its pods that count alone so far hold a part of it: a Job of one pod may grow to four."""
+    key = booking.namespace, booking.uid
+    if any(each.key == key for each in copy.account.gangs) or not view.held_by(gang_to_book(booking), ()):
+        return copy.book(booking)
+    trial = WorkingCopy(copy.version)
+    trial.put(rewritten(copy.account, view, part=key))
+    answer = trial.book(booking)
+    if isinstance(answer, Booked):
+        copy.put(trial.account)
+    return answer
 
 
 def _of(pod: GatedPod, tenant: Tenant) -> Booking:

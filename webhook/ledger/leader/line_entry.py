@@ -16,7 +16,8 @@ class LineEntry(msgspec.Struct, frozen=True):
 
     `entitled`: it takes the place of a pod that has ended, whose GPUs may be `kept`, or `draws` on what its gang holds
     already. Of `pods` the last `beyond` say that they are of the gang, and are more than it asks for: once it is let
-    in, each waits by itself. `grown`: when the gang began to ask for more, if it did; it `has` what it was let in with.
+    in, each waits by itself. `grown`: when the gang began to ask for more, if it did; it `has` what it was let
+    in with, or what its pods hold where it never was.
     """
 
     pods: tuple[GatedPod, ...]

@@ -20,13 +20,18 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import may_be
 
 
-def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = ()) -> Account:
-    """The account by this view, without the promises that have come to nothing, `lapsed` ones by their keys."""
+def rewritten(
+    account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = (), part: GangKey | None = None
+) -> Account:
+    """The account by this view, without the promises that have come to nothing, `lapsed` ones by their keys.
+
+    `part` is a gang although its pods hold only a part of what it declares.
+    """
     namespaces = account.namespaces
     reservations = tuple(each for each in account.reservations if each.key not in lapsed and not is_seen(each, view))
     listed = {each.uid: each for each in _pods_listed(account, reservations, view)}
     live = {*listed, *(each.uid for each in reservations)}
-    gangs = gangs_seen(account, view, lapsed)
+    gangs = gangs_seen(account, view, lapsed, part)
     mates = defaultdict[GangKey, list[str]](list)
     for each in listed.values():
         mates[each.draws_on].append(each.uid)
@@ -86,12 +91,14 @@ def promise_key(gang: Gang, promise: Promise) -> PromiseKey:
     return f"{gang.namespace}/{gang.uid}", f"generation {promise.generation}, attempt {promise.attempt}"
 
 
-def gangs_seen(account: Account, view: PodView, lapsed: Collection[PromiseKey]) -> tuple[Gang, ...]:
+def gangs_seen(
+    account: Account, view: PodView, lapsed: Collection[PromiseKey], part: GangKey | None = None
+) -> tuple[Gang, ...]:
     """The gangs by this view, in the order in which they came."""
     here = (each for each in account.gangs if each.namespace in account.namespaces)
     seen = (_of_pods(each, view, lapsed) if each.of_pods else _seen(each, view, lapsed) for each in here)
     kept = tuple(each for each in seen if each.declared or each.promises)
-    return kept + tuple(_adopted(account, view))
+    return kept + tuple(_adopted(account, view, part))
 
 
 def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
@@ -145,15 +152,16 @@ def _total(charges: tuple[Charge, ...]) -> Decimal:
     return sum((each.gpus for each in charges), Decimal(0))
 
 
-def _adopted(account: Account, view: PodView) -> Iterator[Gang]:
+def _adopted(account: Account, view: PodView, part: GangKey | None) -> Iterator[Gang]:
     known = {each.uid for each in account.gangs}
     for uid, found in view.workloads.found_in(account.namespaces):
         if found.charges and uid not in known and len(known) < MOST_GANGS:
             gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
             declared = at_tier(found.charges, "")
-            if _covers(view.held_by(gang, ()), declared):
+            whole = _covers(view.held_by(gang, ()), declared)
+            if whole or gang.key == part:
                 known.add(uid)
-                yield replace(gang, declared=declared)
+                yield replace(gang, declared=declared if whole else ())
 
 
 def _covers(held: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
