@@ -4,7 +4,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, gang_of_pod, gang_uid
+from webhook.admission.facts import demotion, facts_of, gang_uid
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
@@ -81,10 +81,9 @@ class PodReviewer(Reviewer, frozen=True):
             usage = self.ledger.usage(charged[0], charged[1].shared) if charged else {}
             return verdict.fitted(pod_told(decision, usage))
 
-        # 5. Nobody passes the line who can't stand in it, but with what its gang holds already.
+        # 5. Nobody passes the line who can't stand in it, but with what is counted already: of its gang, of the pod
+        #    whose place it takes, or of a claim.
         passing = self._passing(decision) if mode is Mode.Enforce else Fit()
-        if passing.refusal is not None and not await self._is_of_booked_gang(decision):
-            return verdict.fitted(passing)
 
         # 6. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, passing, dry_run=request.dry_run or not patched)
@@ -126,20 +125,12 @@ class PodReviewer(Reviewer, frozen=True):
         kept = self.ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
         return pod_before_line(decision, kept) if kept else Fit()
 
-    async def _is_of_booked_gang(self, decision: Decision) -> bool:
-        """Whether a pod says that it is of a gang that is booked."""
-        facts = decision.tier_request.facts
-        gang, tenant = gang_of_pod(facts), facts.tenant
-        if gang is None or tenant is None:
-            return False
-        return await self.ledger.gang_tier(tenant, facts.namespace.name, gang.uid) is not None
-
     async def _booked(
         self, verdict: Verdict, decision: Decision, request: Request, passing: Fit, *, dry_run: bool
     ) -> Verdict:
         """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead.
 
-        One that is `passing` the line gets no more than its gang holds.
+        One that is `passing` the line gets no more than is counted already.
         """
         charged = _charged(decision)
         if charged is None:
@@ -154,7 +145,7 @@ class PodReviewer(Reviewer, frozen=True):
             metadata.controller_uid,
             metadata.name,
             gang=gang_uid(metadata, facts),
-            group=_group_of(decision, charge, tenant),
+            group=None if passing.refusal else _group_of(decision, charge, tenant),
             within_gang=passing.refusal is not None,
         )
         answer = await self.ledger.book(booking, dry_run=dry_run)

@@ -150,7 +150,7 @@ def pod_before_line(decision: Decision, kept: Mapping[str, KeptRow]) -> Fit:
     if charge is None or facts.tenant is None:
         return Fit()
     count = facts.together.count if facts.together else 1
-    whole = structs.replace(charge, gpus=charge.gpus * count)
+    whole = structs.replace(charge, gpus=held_by(count, charge.gpus, charge.shared))
     row = row_before(whole, kept, facts.tenant, decision.tier_request.policy.tiers)
     if row is None:
         return Fit()

@@ -1,7 +1,12 @@
 """Where pods wait for their turn, whoever applies something reads that it waits, and that alone which can."""
 
+from decimal import Decimal
+
 from tests.builders import a_job, a_pod, a_replicaset, a_tenant
 from tests.builders.world import Answer, World
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.held import KeptRow
 
 
 def says_it_waits(answer: Answer) -> bool:
@@ -34,3 +39,17 @@ async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
     made = await world.create(a_pod().asking(1).owned_by(owner))
     assert made.allowed
     assert not says_it_waits(made)
+
+
+async def test_who_names_its_node_takes_the_place_of_a_preempted_pod_of_its_own_past_the_line() -> None:
+    """It takes nothing that is not counted already: the two are charged once."""
+    owner = a_replicaset()
+    world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
+    world.ledger.kept = lambda _: {"total": KeptRow("gpu-training")}  # type: ignore[method-assign]
+    uid, charge = owner.json()["metadata"]["uid"], Charge(Decimal(1), "gpu-batch")
+    world.ledger.observe("victim", Holding("team-alpha", charge, 30.0, uid, preempted=True, name="victim"))
+    pod = a_pod().of_tier("gpu-batch").asking(1).owned_by(owner).having("spec.nodeName", "gpu-7")
+    assert (await world.create(pod)).allowed
+    another = await world.create(pod.named("another"))
+    assert not another.allowed
+    assert "is kept for pods that wait before this pod" in another.sentence

@@ -144,7 +144,7 @@ def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that
 
 
 @pytest.mark.parametrize(("quota", "kept"), [(4, False), (5, True)])
-def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, kept: bool) -> None:  # noqa: FBT001
+def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, kept: bool) -> None:
     """Else it would wait for five of four GPUs, and keep all from those behind it for ever."""
     gated = [Gated(400, f"2026-01-01T00:00:0{number}Z", "1") for number in range(3)]
     grown = {f"new-{number}": a_holding("new", controller="job", gated=each) for number, each in enumerate(gated)}

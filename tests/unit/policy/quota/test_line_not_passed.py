@@ -6,10 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import a_pod, a_policy, some_facts
+from webhook.objects.group_kind import POD_GROUP
 from webhook.policy.decide import decide_pod, pod_before_line
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.held import ALL, HeldLine, HeldPlace, KeptRow, row_before, rows_kept
 from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.sentences.sentence import sentence
 
 TOTAL = QuotaRow(Decimal(8))
@@ -94,3 +96,13 @@ def test_who_names_its_node_is_told_how_to_wait() -> None:
         "spec.nodeName: tenant alpha: what gets free of the total is kept for pods that wait before this pod, which "
         "names its node and can't wait; leave the field out, and write nodeSelector: {kubernetes.io/hostname: gpu-7}"
     )
+
+
+def test_of_a_claim_that_a_group_shares_it_would_take_the_gpus_once() -> None:
+    group = PodsTogether(POD_GROUP, "four", 4)
+    known = replace(some_facts(), tenant=Tenant("alpha", rows=(TOTAL,), on_exceed="Hold"), together=group)
+    decision = decide_pod(a_pod().asking().of_tier("gpu-batch").view(), known, a_policy())
+    assert decision is not None
+    sharing = replace(decision, charge=Charge(Decimal(4), "gpu-batch", shared={"team-alpha/claim": Decimal(4)}))
+    assert not pod_before_line(sharing, {"total": KeptRow("gpu-batch", Decimal(4))}).refusal
+    assert pod_before_line(sharing, {"total": KeptRow("gpu-batch", Decimal(3))}).refusal
