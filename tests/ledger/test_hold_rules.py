@@ -393,6 +393,20 @@ async def a_pod_that_outlives_its_workload_waits_by_itself(cluster: Cluster) -> 
     assert cluster.open() == ["A"]
 
 
+def _of_its_mark(pod: GatedPod, _: PodView) -> tuple[str, str]:
+    return pod.holding.namespace, pod.holding.gang
+
+
+@STORIES.of("left alone", replaced(line, "_gang_of", _of_its_mark))
+async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster: Cluster) -> None:
+    """A JobSet was deleted without its Jobs. The pod's mark names it for ever."""
+    await holding(cluster, 1)
+    await cluster.declared("job", gpus=1)
+    await cluster.gated("A", gang="jobset", controller="job")
+    await cluster.time(1)
+    assert cluster.open() == ["A"]
+
+
 _OF_THE_FIRST_POD = property(lambda self: self.first.turn)
 
 

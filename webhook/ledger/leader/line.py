@@ -63,8 +63,11 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
     of = pod.holding
     if not of.controller:
         return None  # its workload was deleted without its pods
-    uid = of.gang or (of.controller if view.workloads.get(of.controller) else "")
+    maker = view.workloads.get(of.controller)
+    uid = of.gang or (of.controller if maker else "")
     found = view.workloads.get(uid)
+    if found is None and maker is not None and maker.charges:
+        return None  # it was deleted without its Jobs: they are gangs of their own since
     if found is not None and (found.namespace != of.namespace or found.charges == ()):
         return None  # or it is no gang any more: suspended, or scaled to a pod
     return (of.namespace, uid) if uid else None
