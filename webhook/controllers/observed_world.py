@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Self
 
 import msgspec
@@ -56,6 +57,7 @@ class ObservedWorkloads:
         self._charges_of = charges_of
         self._informer: WorkloadInformer[Declared] | None = None
         self._known: dict[str, tuple[Charge, ...]] = {}
+        self._asked: dict[str, Decimal] = {}
         self._grown: dict[str, str] = {}
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
@@ -65,8 +67,8 @@ class ObservedWorkloads:
 
         def changed(uid: str, found: Declared | None) -> None:
             if found is None:
-                self._known.pop(uid, None)
-                self._grown.pop(uid, None)
+                for each in (self._known, self._asked, self._grown):
+                    each.pop(uid, None)
                 observer.release(uid)
             else:
                 observer.observe(uid, found)
@@ -78,7 +80,7 @@ class ObservedWorkloads:
             async with self._informer.following(self._rows):
                 yield self
         finally:
-            self._informer, self._known, self._grown = None, {}, {}
+            self._informer, self._known, self._asked, self._grown = None, {}, {}, {}
 
     def api_version(self, kind: str) -> str:
         """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
@@ -95,6 +97,7 @@ class ObservedWorkloads:
         return [row for row in self._in_force.current().kinds.rows if row.gang]
 
     def _relist(self) -> None:
+        self._asked = {}  # what weighs more by another policy has not grown
         if self._informer is not None:
             self._informer.relist()
 
@@ -122,9 +125,10 @@ class ObservedWorkloads:
         if charges is None:
             charges = self._known.get(metadata.uid) or None
         else:
-            if together(charges) > together(self._known.get(metadata.uid, charges)):
+            asked = together(charges)
+            if asked > self._asked.get(metadata.uid, asked):
                 self._grown[metadata.uid] = datetime.now(UTC).strftime(RFC_3339)
-            self._known[metadata.uid] = charges
+            self._known[metadata.uid], self._asked[metadata.uid] = charges, asked
         kind, generation = row.group_kind.qualified, metadata.generation or 1
         grown = self._grown.get(metadata.uid, "")
         return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown)
