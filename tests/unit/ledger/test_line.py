@@ -157,3 +157,15 @@ def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, ke
     assert waiting == []
     assert [each.uid for each in copy.account.reservations] == ["new-0", "new-1", "new-2"]
     assert copy.usage == {QuotaRow(Decimal(quota)): 4}
+
+
+def test_who_moves_to_another_tenant_keeps_nothing_from_those_who_stay() -> None:
+    """That may take long: nothing moves while the account of any tenant is rebuilt."""
+    gated = [Gated(400, f"2026-01-01T00:00:0{number}Z", "1") for number in range(2)]
+    view = a_view(
+        moves=Holding("moving", Charge(Decimal(1), "gpu-batch"), name="moves", gated=gated[0]),
+        stays=a_holding("stays", gated=gated[1]),
+    )
+    copy, waiting = booked(an_account(namespaces={TEAM: "open", "moving": "closed"}), view)
+    assert [each.uid for each in copy.account.reservations] == ["stays"]
+    assert waiting == []

@@ -35,14 +35,16 @@ def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
 
 
 def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
-    """Who waits in the namespaces of an account, in the order of their turns.
+    """Who waits in the open namespaces of an account, in the order of their turns.
 
-    Who is let in waits for its gate alone, and a gang for its workload to be seen.
+    Who is let in waits for its gate alone, a gang for its workload to be seen, and a namespace that moves for its next
+    account.
     """
     let_in = {each.uid for each in let_in_by(account, view)}
     gangs, alone, opening = defaultdict[GangKey, list[GatedPod]](list), list[GatedPod](), list[GatedPod]()
     ranks = dict[str | None, int]()
-    for pod in sorted(view.gated.of(account.namespaces), key=attrgetter("turn")):
+    here = (namespace for namespace, state in account.namespaces.items() if state == "open")
+    for pod in sorted(view.gated.of(here), key=attrgetter("turn")):
         ranks.setdefault(pod.holding.charge.tier, pod.turn[0])
         if pod.uid in let_in:
             opening.append(pod)
