@@ -361,6 +361,36 @@ async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
     assert cluster.open() == ["B", "C", "D"]
 
 
+def _never_of_a_gang(pod: GatedPod, vacant: Any, gangs: Any, *more: Any) -> Any:
+    return None if pod.holding.gang else _TAKE_PLACE(pod, vacant, gangs, *more)
+
+
+_TAKE_PLACE = line._take_place
+
+
+@STORIES.of("beyond the least", replaced(line, "_take_place", _never_of_a_gang))
+async def a_pod_beyond_the_least_of_its_gang_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
+    """A RayCluster runs with more workers than it can't do without, and one of them is preempted."""
+    await holding(cluster, 3)
+    await cluster.declared("G", gpus=2)
+    for name in "ABC":
+        await cluster.gated(name, gang="G")
+    await cluster.time(1)
+    await cluster.gated("D", priority=1000)
+    await cluster.preempt("C")
+    await cluster.gone("C")
+    await cluster.time(10)
+    assert cluster.open() == ["A", "B"]
+    await cluster.gated("C2", gang="G")
+    await cluster.time(1)
+    assert cluster.open() == ["A", "B", "C2"]
+    await cluster.gated("A2", gang="G")
+    await cluster.gated("more", gang="G")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.open() == ["B", "C2", "A2"]
+
+
 def _each_by_itself(_: object, pods: list[Any], *__: object) -> list[line.LineEntry]:
     return [line.LineEntry((pod,)) for pod in pods]
 

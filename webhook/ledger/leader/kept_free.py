@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account
+from webhook.ledger.account import Account, Gang
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.leader.line_entry import LineEntry
 from webhook.ledger.leader.pod_view import PodView
@@ -60,6 +60,15 @@ class KeptFree:
         return places + self._needed.get(row, NOTHING)
 
 
+def _most(gang: Gang) -> Decimal:
+    """The GPUs that are booked for it, whatever its pods hold."""
+    return max(map(_own, (gang.declared, *(each.charges for each in gang.promises))))
+
+
+def _own(charges: Iterable[Charge]) -> Decimal:
+    return sum((each.own for each in charges), NOTHING)
+
+
 def own_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
     """The GPUs of these charges on a row that nobody else holds too."""
     return sum((each.own for each in charges if row.counts(each.tier, each.flavor)), NOTHING)
@@ -73,17 +82,20 @@ def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:
 def places_kept(account: Account, view: PodView) -> Iterator[Charge]:
     """What pods held that were deleted a moment ago, and whose controllers have not made the next ones yet.
 
-    A gang's room is its own for as long as it is booked, and a claim is held by those that share it still.
+    A gang's room is its own for as long as it is booked, but not what its pods held beyond that; and a claim is held by
+    those that share it still.
     """
     places = [each for each in view.gated.kept() if each.namespace in account.namespaces]
     if not places:
         return
     heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
-    gangs = {each.uid for each in account.gangs}
+    missing = {each.key: _most(each) - _own(view.held_by(each, ())) for each in account.gangs}
     held = {claim for each in view.claims(account.namespaces, ()) for claim in each.shared}
     for each in places:
         if heirs[each.made_by] > 0:
             heirs[each.made_by] -= 1
-        elif not each.gang and each.controller not in gangs and not view.workloads.has_ended(each.controller):
+        elif missing.get(each.draws_on, NOTHING) > 0:
+            missing[each.draws_on] -= each.charge.own
+        elif not view.workloads.has_ended(each.draws_on[1]):
             shared = {claim: gpus for claim, gpus in each.charge.shared.items() if claim not in held}
             yield replace(each.charge, gpus=each.charge.own + sum(shared.values()), shared=shared)

@@ -51,13 +51,23 @@ def line_of(account: Account, view: PodView, tenant: Tenant) -> list[LineEntry]:
         else:
             key = _gang_of(pod, view)
             (gangs[key] if key else alone).append(pod)
+    found = _of_gangs(gangs, account, view, tenant)
+    within = [each for each in found if each.gang or each.draws]
+    alone += (each.first for each in found if not (each.gang or each.draws))
+    opening += (each.first for each in found if each.draws)
+    singly = _singly(alone, opening, {each.key for each in account.gangs}, view, tenant)
+    return sorted([*within, *singly], key=lambda each: _turn(each, ranks))
+
+
+def _of_gangs(
+    gangs: Mapping[GangKey, list[GatedPod]], account: Account, view: PodView, tenant: Tenant
+) -> list[LineEntry]:
     booked = {each.key: each for each in account.gangs}
     drawn = defaultdict[GangKey, list[Charge]](list)
     for each in account.reservations if gangs else ():
         drawn[each.draws_on] += each.charges
-    line = [_of_gang(key, pods, booked.get(key), drawn[key], view, tenant) for key, pods in gangs.items()]
-    singly = _singly(alone, opening, booked, view, tenant)
-    return sorted([*chain(*line), *singly], key=lambda each: _turn(each, ranks))
+    found = (_of_gang(key, pods, booked.get(key), drawn[key], view, tenant) for key, pods in gangs.items())
+    return [*chain(*found)]
 
 
 def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
@@ -90,23 +100,25 @@ def _singly(
 ) -> Iterator[LineEntry]:
     """Of a workload's pods as many are entitled as have ended, each to no more than one of those held.
 
-    Those whose gates are being opened have taken theirs: that may be long in coming. What a pod of a gang held is
-    the gang's yet, whoever owned the pod in the end.
+    Those whose gates are being opened, or that draw on what their gang holds, have taken theirs: the gates may be long
+    in coming. What a pod of a gang held is the gang's yet, whoever owned the pod in the end.
     """
-    left = view.gated.vacant().items()
-    vacant = {key: [each for each in places if each.holding.draws_on not in gangs] for key, places in left}
+    vacant = view.gated.vacant()
     for pod in opening:
-        _take_place(pod, vacant, tenant)
+        _take_place(pod, vacant, gangs, tenant)
     for pod in pods:
-        place = _take_place(pod, vacant, tenant)
+        place = _take_place(pod, vacant, gangs, tenant)
         yield LineEntry((pod,), entitled=place is not None, kept=place is not None and view.gated.is_kept(place))
 
 
-def _take_place(pod: GatedPod, vacant: Mapping[GangKey, list[LeftPlace]], tenant: Tenant) -> LeftPlace | None:
+def _take_place(
+    pod: GatedPod, vacant: Mapping[GangKey, list[LeftPlace]], gangs: Container[GangKey], tenant: Tenant
+) -> LeftPlace | None:
     """The place that there is for it, which is vacant no more. One of a flavor is none on the row of another."""
-    places = vacant.get(pod.holding.made_by, [])
+    places, own = vacant.get(pod.holding.made_by, []), pod.holding.draws_on
     rows = set(pod.holding.charge.rows(tenant)) if places else set[QuotaRow]()
-    alike = (each for each in places if may_inherit(pod.holding, each.holding))
+    open_to_it = (each for each in places if each.holding.draws_on == own or each.holding.draws_on not in gangs)
+    alike = (each for each in open_to_it if may_inherit(pod.holding, each.holding))
     place = next((each for each in alike if rows.issubset(each.holding.charge.rows(tenant))), None)
     if place is not None:
         places.remove(place)
