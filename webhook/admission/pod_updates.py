@@ -8,7 +8,7 @@ pods were let in with. A claim that no pod waits for passes: its pods are charge
 from msgspec import structs
 
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
-from webhook.admission.pods import read_pod, whole_group
+from webhook.admission.pods import of_group, read_pod, whole_group
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
@@ -20,14 +20,16 @@ from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.decide import pod_fit
-from webhook.policy.quota.charges import Fit, charge_of
+from webhook.policy.quota.charges import Charge, Fit, charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
 from webhook.policy.quota.flavors import flavor_of
 from webhook.policy.quota.held import row_before
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
+from webhook.policy.workloads.pod_groups import PodsTogether
 
 
 class PodUpdateReviewer(Reviewer, frozen=True):
@@ -70,11 +72,10 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         if tenant.holds and pod.waits_for_quota:
             return verdict  # the leader books it as it is then
         moved_from = structs.replace(charge, flavor=before)
-        kept = ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
-        if row := row_before(charge, kept, tenant, policy.tiers, counted=moved_from.rows(tenant)):
-            told = Refusal(Reason.OVER_QUOTA, "flavor-before-line", tenant=tenant.name, row=row.subject)
-            return verdict.fitted(Fit(told))
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
+        passing = self._passing(tenant, charge, moved_from, home.name, group)
+        if passing.refusal is not None:
+            return verdict.fitted(passing)
         if group is not None:
             whole = await ledger.book(whole_group(group, charge, home.name, tenant), dry_run=True)
             if not isinstance(whole, Booked):
@@ -83,6 +84,23 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         booking = Booking(meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of)
         answer = await ledger.book(booking, dry_run=dry_run)
         return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
+
+    def _passing(
+        self, tenant: Tenant, charge: Charge, moved_from: Charge, namespace: str, group: PodsTogether | None
+    ) -> Fit:
+        """The refusal of a pod that would pass its tenant's line. A group passes it by its first pod or not at all.
+
+        Else it would run in part, and wait for those that wait for what it holds.
+        """
+        if not tenant.holds_on(charge.tier, charge.flavor):
+            return Fit()
+        if group and self.ledger.to_move(tenant, (namespace, group.uid), charge.flavor) >= charge.own:
+            return Fit()
+        asked, kept = of_group(group, charge) if group else charge, self.ledger.kept(tenant)
+        row = row_before(asked, kept, tenant, self.policy.tiers, counted=moved_from.rows(tenant))
+        if row is None:
+            return Fit()
+        return Fit(Refusal(Reason.OVER_QUOTA, "flavor-before-line", tenant=tenant.name, row=row.subject))
 
     async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
         """Why an update is refused by which another scheduler would rank a pod above its tier."""

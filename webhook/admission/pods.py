@@ -177,8 +177,13 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking
 
 def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, tier: str = "") -> GangBooking:
     """The booking of a whole group, as if all of its pods were charged this."""
-    charges = (structs.replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared)),)
+    charges = (of_group(group, charge),)
     return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, tier=tier, of_pods=True)
+
+
+def of_group(group: PodsTogether, charge: Charge) -> Charge:
+    """The charge of a whole group of which each pod is charged this."""
+    return structs.replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared))
 
 
 def verdict_on(

@@ -15,6 +15,21 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
 
+
+def left_to_move(account: Account, key: GangKey, flavor: str | None) -> Decimal:
+    """The GPUs that a gang was let in with and that are not on that flavor yet; none where no pod of it is there."""
+    gang = next((each for each in account.gangs if each.key == key), None)
+    if gang is None:
+        return NOTHING
+    drawn = (each.charges for each in (*account.pods, *account.reservations) if each.draws_on == key)
+    there = _own(each for charges in (gang.held, *drawn) for each in charges if each.flavor == flavor)
+    return max(map(_own, (gang.declared, *(each.charges for each in gang.promises)))) - there if there else NOTHING
+
+
+def _own(charges: Iterable[Charge]) -> Decimal:
+    return sum((each.own for each in charges), NOTHING)
+
+
 Places = Sequence[Sequence[Holder]]
 """The holders of an account, those of one place together."""
 

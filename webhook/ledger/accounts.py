@@ -14,7 +14,7 @@ from typing import Literal
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
-from webhook.ledger.account_usage import usage_of, used_of
+from webhook.ledger.account_usage import left_to_move, usage_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
@@ -132,6 +132,11 @@ class Accounts:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
         return rows_kept(found.quota.status, tenant, lambda: self.usage(tenant)) if found else {}
+
+    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
+        """As the newest version says that this process knows."""
+        found = self._store.newest(tenant.name)
+        return left_to_move(found.account, gang, flavor) if found else Decimal(0)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""

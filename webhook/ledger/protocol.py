@@ -1,10 +1,12 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from typing import Protocol
 
 import msgspec
 
+from webhook.ledger.account import GangKey
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.tenants import Tenant, Usage
@@ -136,6 +138,9 @@ class Ledger(Protocol):
 
     def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
         """The rows of which a tenant's line keeps GPUs, by its status a second ago and by the usage now."""
+
+    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
+        """The GPUs of a gang that are not on that flavor yet, where some are; as this process knows."""
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

@@ -8,6 +8,7 @@ https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
 import asyncio
 import threading
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from importlib import metadata
 
 import msgspec
@@ -24,6 +25,7 @@ from webhook.admission.review import Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Record, under
 from webhook.cluster.cluster import Cluster, Owners
+from webhook.ledger.account import GangKey
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.charges import Shortfall
@@ -114,6 +116,9 @@ class _TracedLedger(msgspec.Struct, frozen=True):
 
     def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
         return self.ledger.kept(tenant)
+
+    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
+        return self.ledger.to_move(tenant, gang, flavor)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)
