@@ -277,7 +277,7 @@ async def joined(cluster: Cluster, replica: Process, name: str, group: str, size
     return YES if isinstance(await replica.book(pod), Booked) else NO
 
 
-@STORIES.of("group", replaced(rewrite, "_most", lambda _: ()))
+@STORIES.of("group", replaced(Gang, "let_in_with", property(lambda _: ())))
 async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
     """It holds its place while one of its pods exists, and goes with the last."""
     leader, replica = await opened(cluster, 4)

@@ -8,7 +8,7 @@ pods were let in with. A claim that no pod waits for passes: its pods are charge
 from msgspec import structs
 
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
-from webhook.admission.pods import of_group, read_pod, whole_group
+from webhook.admission.pods import read_pod, whole_group
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
@@ -19,7 +19,7 @@ from webhook.policy.assignment.consistency import drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import GANG, TIER_LABEL
-from webhook.policy.decide import pod_fit
+from webhook.policy.decide import pod_fit, whole_charge
 from webhook.policy.quota.charges import Charge, Fit, charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
 from webhook.policy.quota.flavors import flavor_of
@@ -96,7 +96,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             return Fit()
         if group and self.ledger.to_move(tenant, (namespace, group.uid), charge.flavor) >= charge.own:
             return Fit()
-        asked, kept = of_group(group, charge) if group else charge, self.ledger.kept(tenant)
+        asked, kept = whole_charge(charge, group), self.ledger.kept(tenant)
         row = row_before(asked, kept, tenant, self.policy.tiers, counted=moved_from.rows(tenant))
         if row is None:
             return Fit()

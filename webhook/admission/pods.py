@@ -16,10 +16,17 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import gang_with_gpus, may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_before_line, pod_told, pod_warnings, without_room
+from webhook.policy.decide import (
+    Decision,
+    decide_pod,
+    pod_before_line,
+    pod_told,
+    pod_warnings,
+    whole_charge,
+    without_room,
+)
 from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
-from webhook.policy.quota.demand import held_by
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
@@ -146,12 +153,12 @@ class PodReviewer(Reviewer, frozen=True):
             metadata.name,
             gang=gang_uid(metadata, facts),
             group=None if passing.refusal else _group_of(decision, charge, tenant),
-            within_gang=passing.refusal is not None,
+            adds_nothing=passing.refusal is not None,
         )
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
-        if booking.within_gang:
+        if booking.adds_nothing:
             return verdict.fitted(passing)
         native = await self.cluster.lookups.quotas.native(facts.namespace.name)
         return verdict.fitted(without_room(decision, answer, native))
@@ -177,13 +184,8 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking
 
 def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, tier: str = "") -> GangBooking:
     """The booking of a whole group, as if all of its pods were charged this."""
-    charges = (of_group(group, charge),)
+    charges = (whole_charge(charge, group),)
     return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, tier=tier, of_pods=True)
-
-
-def of_group(group: PodsTogether, charge: Charge) -> Charge:
-    """The charge of a whole group of which each pod is charged this."""
-    return structs.replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared))
 
 
 def verdict_on(

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.charges import Charge, together
 
 MOST_GANGS = 1000
 """Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes of the 1.5 MiB that etcd stores of
@@ -109,6 +109,11 @@ class Gang(AccountPart, frozen=True):
     def place(self) -> GangPlace:
         """What only one of several gangs can have: a second create of its name fails while the first is there."""
         return self.namespace, self.kind, self.uid if self.apart else self.name or self.uid
+
+    @property
+    def let_in_with(self) -> tuple[Charge, ...]:
+        """The most that it was let in with, whatever its pods hold."""
+        return max((self.declared, *(each.charges for each in self.promises)), key=together)
 
 
 class Account(AccountPart, frozen=True):

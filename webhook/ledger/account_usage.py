@@ -10,25 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from decimal import Decimal
 
 from webhook.ledger.account import Account, Gang, GangKey, GangPlace, Holder
-from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.charges import Charge, own_gpus
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
-
-
-def left_to_move(account: Account, key: GangKey, flavor: str | None) -> Decimal:
-    """The GPUs that a gang was let in with and that are not on that flavor yet; none where no pod of it is there."""
-    gang = next((each for each in account.gangs if each.key == key), None)
-    if gang is None:
-        return NOTHING
-    drawn = (each.charges for each in (*account.pods, *account.reservations) if each.draws_on == key)
-    there = _own(each for charges in (gang.held, *drawn) for each in charges if each.flavor == flavor)
-    return max(map(_own, (gang.declared, *(each.charges for each in gang.promises)))) - there if there else NOTHING
-
-
-def _own(charges: Iterable[Charge]) -> Decimal:
-    return sum((each.own for each in charges), NOTHING)
-
 
 Places = Sequence[Sequence[Holder]]
 """The holders of an account, those of one place together."""
@@ -55,7 +40,7 @@ def namesakes(gangs: Iterable[Gang]) -> dict[GangPlace, list[Gang]]:
 def declared_on(row: QuotaRow, gangs: Iterable[Gang]) -> Decimal:
     """The GPUs that gangs of one place hold on a row, whatever their pods hold: as seen, or as may be stored yet."""
     declared = (charges for gang in gangs for charges in (gang.declared, *(each.charges for each in gang.promises)))
-    return max((_sum_on(row, charges) for charges in declared), default=NOTHING)
+    return max((own_on(row, charges) for charges in declared), default=NOTHING)
 
 
 def places_of(account: Account) -> Callable[[Holder], str]:
@@ -81,7 +66,7 @@ def drawn_on(row: QuotaRow, holder: Holder) -> Decimal:
     """The GPUs that one holder draws on a row by itself, without what it shares."""
     if holder.moved_from is not None and _counts(row, holder.moved_from):
         return NOTHING
-    return _sum_on(row, holder.charges)
+    return own_on(row, holder.charges)
 
 
 def _on_rows(
@@ -96,7 +81,7 @@ def _on_rows(
         return max(declared_on(row, gangs), members) if declared else members
 
     return {
-        row: _sum_on(row, account.held)
+        row: own_on(row, account.held)
         + _places_on(row, alone)
         + sum((gangs_on(row, gangs) for gangs in places), NOTHING)
         + _shared_on(row, claims, without)
@@ -124,7 +109,7 @@ def _by_gang(account: Account, places: Places) -> tuple[Places, Mapping[GangKey,
 
 
 def _members_on(row: QuotaRow, gangs: Iterable[Gang], inside: Mapping[GangKey, Places]) -> Decimal:
-    return sum((_sum_on(row, gang.held) + _places_on(row, inside[gang.key]) for gang in gangs), NOTHING)
+    return sum((own_on(row, gang.held) + _places_on(row, inside[gang.key]) for gang in gangs), NOTHING)
 
 
 def _places_on(row: QuotaRow, places: Places) -> Decimal:
@@ -147,7 +132,7 @@ def _shared_on(row: QuotaRow, charges: Iterable[Charge], without: Collection[str
     return sum((gpus for claim, gpus in largest.items() if claim not in without), NOTHING)
 
 
-def _sum_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
+def own_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
     """The GPUs of these charges on a row, without what they share."""
     return sum((each.own for each in charges if _counts(row, each)), NOTHING)
 
@@ -210,3 +195,13 @@ class GangSums:
 
     def _on(self, row: QuotaRow, place: GangPlace, gangs: Collection[Gang], more: Decimal = NOTHING) -> Decimal:
         return max(declared_on(row, gangs), self._drawn.get(place, {}).get(row, NOTHING) + more)
+
+
+def left_to_move(account: Account, key: GangKey, flavor: str | None) -> Decimal:
+    """The GPUs that a gang was let in with and that are not on that flavor yet; none where no pod of it is there."""
+    gang = next((each for each in account.gangs if each.key == key), None)
+    if gang is None:
+        return NOTHING
+    drawn = (each.charges for each in (*account.pods, *account.reservations) if each.draws_on == key)
+    there = own_gpus(each for charges in (gang.held, *drawn) for each in charges if each.flavor == flavor)
+    return own_gpus(gang.let_in_with) - there if there else NOTHING

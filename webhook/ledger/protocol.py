@@ -40,7 +40,8 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
     `moved_from` is what the pod is charged so far, where a change of it is booked. `gang` is the uid of the gang on
     whose charge the pod draws, "" where that is its controller. `group` is booked with the first of its pods.
-    `within_gang`: it may have what is counted already, of its gang or another, and nothing beyond that.
+    `adds_nothing`: it may have what is counted already, of its gang, of the pod that it replaces or of a claim, and
+    nothing beyond that.
     """
 
     holder: str
@@ -52,7 +53,7 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     moved_from: Charge | None = None
     gang: str = ""
     group: GangBooking | None = None
-    within_gang: bool = False
+    adds_nothing: bool = False
 
 
 def patience_of(booking: Booking | GangBooking) -> float:

@@ -34,6 +34,7 @@ from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
+from webhook.policy.workloads.pod_groups import PodsTogether
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -149,9 +150,7 @@ def pod_before_line(decision: Decision, kept: Mapping[str, KeptRow]) -> Fit:
     charge, facts = decision.charge, decision.tier_request.facts
     if charge is None or facts.tenant is None:
         return Fit()
-    count = facts.together.count if facts.together else 1
-    whole = structs.replace(charge, gpus=held_by(count, charge.gpus, charge.shared))
-    row = row_before(whole, kept, facts.tenant, decision.tier_request.policy.tiers)
+    row = row_before(whole_charge(charge, facts.together), kept, facts.tenant, decision.tier_request.policy.tiers)
     if row is None:
         return Fit()
     tenant, named = facts.tenant.name, row.subject
@@ -160,6 +159,11 @@ def pod_before_line(decision: Decision, kept: Mapping[str, KeptRow]) -> Fit:
         return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named, node=node))
     group = f"group {facts.together.name}"
     return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, row=named, group=group))
+
+
+def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
+    """The charge of a whole group of which each pod is charged this; that of a pod alone is its own."""
+    return structs.replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared)) if group else charge
 
 
 def pod_fit(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.unit.clock import Clock
 from webhook.ledger import draft
-from webhook.ledger.account import Account, Gang
+from webhook.ledger.account import Account, Gang, Promise
 from webhook.ledger.leader.kept_free import places_kept
 from webhook.ledger.leader.line_booking import book_line
 from webhook.ledger.leader.pod_view import PodView
@@ -139,6 +139,15 @@ def test_a_gang_that_waits_to_grow_gets_the_pod_back_that_it_lost() -> None:
 def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that_it_lost() -> None:
     """Its runtime may have been deleted while it runs."""
     copy, waiting = booked(*three_of_four(2, None), tenant(4))
+    assert [each.uid for each in copy.account.reservations] == ["new-0"]
+    assert waiting == ["new-1"]
+
+
+def test_so_does_one_that_was_promised_its_room_and_was_not_seen_since() -> None:
+    account, view = three_of_four(2, None)
+    promised = Promise(generation=2, attempt=1, charges=(FOUR,))
+    gangs = tuple(replace(each, declared=(), promises=(promised,)) for each in account.gangs)
+    copy, waiting = booked(replace(account, gangs=gangs), view, tenant(4))
     assert [each.uid for each in copy.account.reservations] == ["new-0"]
     assert waiting == ["new-1"]
 

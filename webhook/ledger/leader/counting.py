@@ -23,7 +23,7 @@ from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading, Pods
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import Version, Versions, WorkingCopy
-from webhook.policy.quota.charges import Charge, StrandedGang
+from webhook.policy.quota.charges import Charge, StrandedGang, own_gpus
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
@@ -205,16 +205,16 @@ def _in_part(account: Account, view: PodView) -> Iterator[tuple[StrandedGang, tu
         gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
         promised = [drawn for each in account.reservations if each.draws_on == gang.key for drawn in each.charges]
         needs, held = at_tier(found.charges, ""), (*view.held_by(gang, ()), *promised)
-        if 0 < _total(held) < _total(needs):
-            told = StrandedGang(uid, found.kind, found.namespace, found.name, _total(held), _total(needs))
+        if 0 < own_gpus(held) < own_gpus(needs):
+            told = StrandedGang(uid, found.kind, found.namespace, found.name, own_gpus(held), own_gpus(needs))
             yield told, tuple(_missing(needs, held))
 
 
 def _missing(needs: Collection[Charge], held: Collection[Charge]) -> Iterator[Charge]:
     """By tier alone: on which flavor a pod will run shows where it runs. Pods may run at another tier, or none."""
-    left = _total(needs) - _total(held)
+    left = own_gpus(needs) - own_gpus(held)
     for tier in dict.fromkeys(each.tier for each in needs):
-        needed, there = (_total(each for each in some if each.tier == tier) for some in (needs, held))
+        needed, there = (own_gpus(each for each in some if each.tier == tier) for some in (needs, held))
         gpus = min(max(needed - there, Decimal(0)), left)
         left -= gpus
         yield Charge(gpus=gpus, tier=tier)
@@ -222,9 +222,5 @@ def _missing(needs: Collection[Charge], held: Collection[Charge]) -> Iterator[Ch
 
 def _has_room(missing: Collection[Charge], rows: Collection[QuotaRow], usage: Usage) -> bool:
     """Whether all of it fits at once."""
-    asked = ((row, _total(each for each in missing if row.counts(each.tier, each.flavor))) for row in rows)
+    asked = ((row, own_gpus(each for each in missing if row.counts(each.tier, each.flavor))) for row in rows)
     return all(usage[row] + gpus <= row.hard for row, gpus in asked if gpus)
-
-
-def _total(charges: Iterable[Charge]) -> Decimal:
-    return sum((each.own for each in charges), Decimal(0))

@@ -6,12 +6,12 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Gang
-from webhook.ledger.account_usage import usage_of
+from webhook.ledger.account import Account
+from webhook.ledger.account_usage import own_on, usage_of
 from webhook.ledger.leader.line_entry import LineEntry
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.versions import WorkingCopy
-from webhook.policy.quota.charges import Charge, together
+from webhook.policy.quota.charges import Charge, own_gpus, together
 from webhook.policy.quota.held import ALL
 from webhook.policy.values.tenants import QuotaRow, Usage
 
@@ -60,20 +60,6 @@ class KeptFree:
         return places + self._needed.get(row, NOTHING)
 
 
-def _most(gang: Gang) -> Decimal:
-    """The GPUs that are booked for it, whatever its pods hold."""
-    return max(map(_own, (gang.declared, *(each.charges for each in gang.promises))))
-
-
-def _own(charges: Iterable[Charge]) -> Decimal:
-    return sum((each.own for each in charges), NOTHING)
-
-
-def own_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
-    """The GPUs of these charges on a row that nobody else holds too."""
-    return sum((each.own for each in charges if row.counts(each.tier, each.flavor)), NOTHING)
-
-
 def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:
     """Whether all that counts on a row counts on the other too."""
     return whole.tier in (None, row.tier) and whole.flavor in (None, row.flavor)
@@ -89,7 +75,7 @@ def places_kept(account: Account, view: PodView) -> Iterator[Charge]:
     if not places:
         return
     heirs = Counter(each.holding.made_by for each in view.gated.of(account.namespaces))
-    missing = {each.key: _most(each) - _own(view.held_by(each, ())) for each in account.gangs}
+    missing = {each.key: own_gpus(each.let_in_with) - own_gpus(view.held_by(each, ())) for each in account.gangs}
     held = {claim for each in view.claims(account.namespaces, ()) for claim in each.shared}
     for each in places:
         if heirs[each.made_by] > 0:

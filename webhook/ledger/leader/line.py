@@ -9,9 +9,9 @@ from itertools import chain
 from operator import attrgetter
 
 from webhook.ledger.account import Account, Gang, GangKey, at_tier
+from webhook.ledger.account_usage import own_on
 from webhook.ledger.draft import gang_to_book
 from webhook.ledger.leader.gated_pods import GatedPod, LeftPlace, may_inherit
-from webhook.ledger.leader.kept_free import own_on
 from webhook.ledger.leader.line_entry import LineEntry
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Declared, GangBooking
@@ -134,9 +134,11 @@ def _of_gang(
     to grow, or nobody can tell what it asks for now, its pods draw on what it was let in with.
     """
     declared = view.workloads.get(key[1])
-    if declared is None or (declared.charges is None and gang is None):
+    asked = declared.charges if declared else None
+    if asked is None and gang is not None:
+        asked = gang.let_in_with
+    if declared is None or asked is None:
         return
-    asked = gang.declared if gang and declared.charges is None else declared.charges or ()
     charges = at_tier(asked, gang.tier if gang else "")
     has = _let_in_with(gang, charges)
     booking = _booking(key[1], declared, tenant)

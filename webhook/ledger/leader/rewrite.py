@@ -127,7 +127,7 @@ def _is_fulfilled(promise: Promise, found: Declared, seen: tuple[Charge, ...]) -
 def _of_pods(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
     """A group without a workload holds all that it was let in with while one of its pods exists."""
     if view.held_by(gang, ()):
-        return replace(gang, declared=_most(gang), promises=())
+        return replace(gang, declared=gang.let_in_with, promises=())
     return replace(gang, declared=(), promises=_open(gang, gang.promises, lapsed))
 
 
@@ -135,21 +135,12 @@ def _open(gang: Gang, promises: tuple[Promise, ...], lapsed: Collection[PromiseK
     return tuple(each for each in promises if promise_key(gang, each) not in lapsed)
 
 
-def _most(gang: Gang) -> tuple[Charge, ...]:
-    """The most that it was let in with."""
-    return max((gang.declared, *(each.charges for each in gang.promises)), key=_total)
-
-
 def _let_in(gang: Gang, declared: tuple[Charge, ...], view: PodView) -> tuple[Charge, ...]:
     """What it declares, if that was let in or its pods hold it; else what was let in: nobody may have been asked."""
     asked = _by_tier(declared)
     let_in = (gang.declared, *(each.charges for each in gang.promises))
     fits = any(_is_within(asked, _by_tier(each)) for each in let_in) or _covers(view.held_by(gang, ()), declared)
-    return declared if fits else _most(gang)
-
-
-def _total(charges: tuple[Charge, ...]) -> Decimal:
-    return sum((each.gpus for each in charges), Decimal(0))
+    return declared if fits else gang.let_in_with
 
 
 def _adopted(account: Account, view: PodView, part: GangKey | None) -> Iterator[Gang]:

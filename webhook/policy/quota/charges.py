@@ -96,6 +96,11 @@ def together(charges: Iterable[Charge]) -> Decimal:
     return own + sum(shared.values(), Decimal(0))
 
 
+def own_gpus(charges: Iterable[Charge]) -> Decimal:
+    """The GPUs of all charges that nobody else holds too."""
+    return sum((each.own for each in charges), Decimal(0))
+
+
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     """The row that could not hold the charge even if nothing else drew on it."""
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
