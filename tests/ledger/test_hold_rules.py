@@ -411,6 +411,30 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     assert cluster.charge() == 2
 
 
+def _beside_its_pod(copy: Any, booking: Any, _: PodView) -> Any:
+    return copy.book(booking)
+
+
+@STORIES.of("grows from one", replaced(line_booking, "_book_whole", _beside_its_pod))
+async def a_job_of_one_pod_that_grows_needs_no_room_for_that_pod_again(cluster: Cluster) -> None:
+    """Its pod has counted alone so far. Else it would wait for five of four GPUs, and keep all from those behind it."""
+    await holding(cluster, 4)
+    await cluster.gated("A", controller="G")
+    await cluster.time(1)
+    await cluster.declared("G", gpus=4)
+    for name in "BCD":
+        await cluster.gated(name, gang="G")
+    await cluster.gated("E")
+    await cluster.time(1)
+    assert cluster.open() == ["A", "B", "C", "D"]
+    assert cluster.charge() == 4
+    await next_leader(cluster)
+    await cluster.gone("B")
+    await cluster.gated("B2", gang="G")
+    await cluster.time(1)
+    assert cluster.open() == ["A", "C", "D", "B2"]
+
+
 def _of_its_gang(pod: GatedPod, _: PodView) -> tuple[str, str] | None:
     return (pod.holding.namespace, pod.holding.gang) if pod.holding.gang else None
 
