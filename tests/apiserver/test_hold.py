@@ -46,6 +46,11 @@ class Line:
     def waiting(self) -> set[str]:
         return {each["metadata"]["name"] for each in self.pods() if GATE in each["spec"].get("schedulingGates", ())}
 
+    def status(self) -> Tree:
+        """That of its TenantQuota."""
+        found: Tree = self.installed.get(f"tenantquota/hold-{self.namespace}", "").get("status", {})
+        return found
+
     def delete(self, what: str, *names: str) -> None:
         self.installed.cluster.kubectl("delete", what, *names, f"--namespace={self.namespace}", "--wait=false")
 

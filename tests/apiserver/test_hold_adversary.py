@@ -38,10 +38,6 @@ class Attacked(Line):
         """Until the tenant's status tells of so many that wait: by then the leader has looked at them."""
         self.installed.eventually(lambda: self.status().get("held", {}).get("pods") == pods, f"{pods} in the line")
 
-    def status(self) -> Tree:
-        found: Tree = self.installed.get(f"tenantquota/hold-{self.namespace}", "").get("status", {})
-        return found
-
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:
         versions = {"Job": "batch/v1", "ConfigMap": "v1", "PyTorchJob": "kubeflow.org/v1"}
         version = versions.get(kind, "example.com/v1")

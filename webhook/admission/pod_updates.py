@@ -8,7 +8,7 @@ pods were let in with. A claim that no pod waits for passes: its pods are charge
 from msgspec import structs
 
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
-from webhook.admission.pods import read_pod, whole_group
+from webhook.admission.pods import kept_from, read_pod, whole_group
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
@@ -92,12 +92,13 @@ class PodUpdateReviewer(Reviewer, frozen=True):
 
         Else it would run in part, and wait for those that wait for what it holds.
         """
-        if not tenant.holds_on(charge.tier, charge.flavor):
+        kept = kept_from(self.ledger, tenant, charge)
+        if not kept:
             return Fit()
         if group and self.ledger.to_move(tenant, (namespace, group.uid), charge.flavor) >= charge.own:
             return Fit()
-        asked, kept = whole_charge(charge, group), self.ledger.kept(tenant)
-        row = row_before(asked, kept, tenant, self.policy.tiers, counted=moved_from.rows(tenant))
+        counted = moved_from.rows(tenant)
+        row = row_before(whole_charge(charge, group), kept, tenant, self.policy.tiers, counted)
         if row is None:
             return Fit()
         return Fit(Refusal(Reason.OVER_QUOTA, "flavor-before-line", tenant=tenant.name, row=row.subject))

@@ -1,5 +1,7 @@
 """Reviews of pods at CREATE: patched, and then validated and booked."""
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import structs
 
@@ -8,7 +10,7 @@ from webhook.admission.facts import demotion, facts_of, gang_uid
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
-from webhook.ledger.protocol import Booked, Booking, GangBooking
+from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
 from webhook.objects.refusal import Reason, Refusal, Unreadable
@@ -27,6 +29,7 @@ from webhook.policy.decide import (
 )
 from webhook.policy.quota.charges import Charge, Fit, is_held
 from webhook.policy.quota.claimed import claimed, misstated
+from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
@@ -128,8 +131,7 @@ class PodReviewer(Reviewer, frozen=True):
         """The refusal of a pod that would pass its tenant's line."""
         if (charged := _charged(decision)) is None:
             return Fit()
-        tenant, charge = charged
-        kept = self.ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
+        kept = kept_from(self.ledger, *charged)
         return pod_before_line(decision, kept) if kept else Fit()
 
     async def _booked(
@@ -170,6 +172,11 @@ def read_pod(raw: msgspec.Raw) -> Pod:
     require_few((pod,))
     require_short_uid(pod.metadata.controller)
     return pod
+
+
+def kept_from(ledger: Ledger, tenant: Tenant, charge: Charge) -> Mapping[str, KeptRow]:
+    """The rows of which the tenant's line keeps GPUs; none for a charge that does not have to wait."""
+    return ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
 
 
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:

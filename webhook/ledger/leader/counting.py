@@ -14,7 +14,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, at_tier
-from webhook.ledger.account_usage import usage_of
+from webhook.ledger.account_usage import own_on, usage_of
 from webhook.ledger.kubernetes_store import count_of
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
@@ -222,5 +222,5 @@ def _missing(needs: Collection[Charge], held: Collection[Charge]) -> Iterator[Ch
 
 def _has_room(missing: Collection[Charge], rows: Collection[QuotaRow], usage: Usage) -> bool:
     """Whether all of it fits at once."""
-    asked = ((row, own_gpus(each for each in missing if row.counts(each.tier, each.flavor))) for row in rows)
+    asked = ((row, own_on(row, missing)) for row in rows)
     return all(usage[row] + gpus <= row.hard for row, gpus in asked if gpus)

@@ -140,7 +140,7 @@ def _of_gang(
     if declared is None or asked is None:
         return
     charges = at_tier(asked, gang.tier if gang else "")
-    has = _let_in_with(gang, charges)
+    has = _room_of(gang, charges)
     booking = _booking(key[1], declared, tenant)
     held = [*view.held_by(gang_to_book(booking), ()), *drawn]
     drawing, more = _divided(pods, has, held, tenant) if has else ([], pods)
@@ -172,7 +172,7 @@ def _divided(
     return within, beyond
 
 
-def _let_in_with(gang: Gang | None, charges: tuple[Charge, ...]) -> tuple[Charge, ...]:
+def _room_of(gang: Gang | None, charges: tuple[Charge, ...]) -> tuple[Charge, ...]:
     """What its account holds for it: these charges, where it has been promised them."""
     if gang is None:
         return ()
