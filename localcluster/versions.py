@@ -31,7 +31,7 @@ class Kubernetes:
 KUBERNETES = {
     "1.37": Kubernetes(
         minor="1.37",
-        version="v1.37.1",
+        version="v1.37.2",
         feature_gates=("GenericWorkload",),
         runtime_config=("scheduling.k8s.io/v1beta1",),
     ),
