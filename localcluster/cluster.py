@@ -35,7 +35,7 @@ class Cluster(Protocol):
 
     @property
     def version(self) -> str:
-        """The API server's version, such as "v1.37.1"."""
+        """The API server's version, such as "v1.37.2"."""
         ...
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002

@@ -27,7 +27,7 @@ class ExistingCluster:
 
     @property
     def version(self) -> str:
-        """The version that the API server itself reports, such as "v1.37.1"."""
+        """The version that the API server itself reports, such as "v1.37.2"."""
         return str(self.kubectl("get", "--raw=/version").json()["gitVersion"])
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002

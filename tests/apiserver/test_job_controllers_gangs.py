@@ -1,5 +1,6 @@
-"""Gangs of which the Job controller makes Workload and PodGroup itself, where a feature gate lets it (KEP-5547)."""
+"""Gangs behind feature gates: the Job controller makes Workload and PodGroup itself, groups are in trees (KEP-5547)."""
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -10,19 +11,25 @@ from localcluster import ControlPlane
 from localcluster.for_tests import started
 from localcluster.versions import DEFAULT_KUBERNETES
 
-from .installed import Installed, Tree
+from .installed import Installed, Tree, gpu_pod
 from .test_native_gangs import pod_template, pods_of
 from .test_pod_groups import group
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.release]
 
 
+TREES = "scheduling.k8s.io/v1alpha3"
+"""The version of 1.37 that has CompositePodGroups."""
+
+
 @pytest.fixture(scope="module")
 def with_job_groups(pytestconfig: pytest.Config) -> Iterator[Installed]:
     """A control plane whose Job controller makes Workloads and PodGroups itself, with gpu-tiers in it."""
     minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
-    gates = ["WorkloadWithJob", *(["PodGroupPreemptionPolicy"] if minor != "1.36" else [])]
-    with started(ControlPlane(minor, feature_gates=gates), pytestconfig) as cluster:
+    newer = ["PodGroupPreemptionPolicy", "TopologyAwareWorkloadScheduling", "CompositePodGroup"]
+    gates = ["WorkloadWithJob", *(newer if minor != "1.36" else [])]
+    options = [f"--runtime-config={TREES}=true"] if minor != "1.36" else []
+    with started(ControlPlane(minor, feature_gates=gates, apiserver_options=options), pytestconfig) as cluster:
         add_kinds(cluster)
         webhook = Installed(cluster)
         yield webhook
@@ -91,3 +98,49 @@ def test_a_group_of_a_tier_that_evicts_nobody_says_so_where_groups_can(with_job_
     made = with_job_groups.create(group("scheduling.k8s.io/v1beta1", "notes", "gpu-interactive"), "default")
     assert made.code == 0, made.stderr
     assert with_job_groups.get("podgroup/notes", "default")["spec"]["preemptionPolicy"] == "Never"
+
+
+def test_a_tree_of_groups_shares_the_tier_of_its_root(with_job_groups: Installed) -> None:
+    """The scheduler starts no pod of a tree in which one priority differs, so it must start these."""
+    installed, where = with_job_groups, "default"
+    if TREES not in installed.cluster.kubectl("api-versions").stdout.split():
+        pytest.skip("1.36 has no CompositePodGroups")
+    installed.cluster.add_node("gpu-2", gpus=2)
+    gang, groups = {"gang": {"minCount": 1}}, {"gang": {"minGroupCount": 2}}
+    leaves = [{"name": name, "schedulingPolicy": gang} for name in ("leader", "workers")]
+    template = {"name": "root", "schedulingPolicy": groups, "podGroupTemplates": leaves}
+    templates = {"compositePodGroupTemplates": [template]}
+    labels = {"gpu-tiers.dev/tier": "gpu-training"}
+    tree = tree_object("Workload", "llm", templates, labels)
+    made = json.loads(installed.create(tree, where, "--output=json").stdout)["spec"]["compositePodGroupTemplates"][0]
+    assert {each["priorityClassName"] for each in (made, *made["podGroupTemplates"])} == {"gpu-training"}
+
+    root = {"schedulingPolicy": groups, "workloadRef": {"workloadName": "llm", "templateName": "root"}}
+    parts = [tree_object("CompositePodGroup", "llm", root)]
+    for name in ("leader", "workers"):
+        of = {"workloadName": "llm", "templateName": name}
+        spec = {"schedulingPolicy": gang, "workloadRef": of, "parentCompositePodGroupName": "llm"}
+        parts.append(tree_object("PodGroup", name, spec))
+    for part in parts:
+        answer = installed.create(part, where, "--output=json")
+        assert answer.code == 0, answer.stderr
+        spec = json.loads(answer.stdout)["spec"]
+        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 1000)
+    for name in ("leader", "workers"):
+        pod = gpu_pod(
+            f"llm-{name}", 1, schedulingGroup={"podGroupName": name}, nodeSelector={"kubernetes.io/hostname": "gpu-2"}
+        )
+        assert installed.create(pod, where).code == 0
+
+    def running(name: str) -> bool:
+        return bool(installed.get(f"pod/llm-{name}", where)["status"]["phase"] == "Running")
+
+    installed.eventually(lambda: running("leader") and running("workers"), "both groups")
+
+    raised = tree_object("PodGroup", "raised", {**parts[1]["spec"]}, {"gpu-tiers.dev/tier": "gpu-batch"})
+    assert "CompositePodGroup/llm above it has priorityClassName gpu-training" in installed.create(raised, where).stderr
+
+
+def tree_object(kind: str, name: str, spec: Tree, labels: dict[str, str] | None = None) -> Tree:
+    """An object of the API version that knows trees."""
+    return {"apiVersion": TREES, "kind": kind, "metadata": {"name": name, "labels": labels or {}}, "spec": spec}

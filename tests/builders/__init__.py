@@ -21,6 +21,7 @@ from tests.builders.policies import a_policy, policy_file
 from tests.builders.tenants import TenantBuilder, a_namespace, a_tenant, tenant_quota
 from tests.builders.workloads import (
     WorkloadBuilder,
+    a_composite_podgroup,
     a_deployment,
     a_job,
     a_notebook,
@@ -46,6 +47,7 @@ __all__ = [
     "a_claim",
     "a_claim_template",
     "a_claiming_pod",
+    "a_composite_podgroup",
     "a_deployment",
     "a_device_class",
     "a_job",

@@ -54,6 +54,15 @@ def a_podgroup(name: str = "gang", api_version: str = "scheduling.k8s.io/v1beta1
     return Built({"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec})
 
 
+def a_composite_podgroup(name: str = "tree") -> Built:
+    """A CompositePodGroup of Kubernetes 1.38, which has two groups below it."""
+    spec = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    metadata = {"name": name, "namespace": "team-alpha", "creationTimestamp": None}
+    return Built(
+        {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "CompositePodGroup", "metadata": metadata, "spec": spec}
+    )
+
+
 def a_scheduling_workload(name: str = "llm", **templates: str) -> Built:
     """Kubernetes' own Workload, with templates by name, each with its class."""
     written = [

@@ -130,7 +130,7 @@ class World:
         """The object as mutating webhooks see it: a pod has what the API server and Priority fill in."""
         if not isinstance(obj, PodBuilder):
             tree = obj.json() if isinstance(obj, Built) else obj
-            built = isinstance(obj, Built) and tree["kind"] == "PodGroup"
+            built = isinstance(obj, Built) and tree["kind"] in ("PodGroup", "CompositePodGroup")
             return group_as_sent(tree, self.known.classes()) if built else tree
         live = self.known.classes().get(obj.tree["spec"].get("priorityClassName", ""))
         tree = obj.sent()

@@ -44,11 +44,11 @@ def test_the_cache_follows_the_xdg_folders(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 SAID = [
-    ("kube-apiserver", "Kubernetes v1.37.1", True),
-    ("kube-apiserver", "Kubernetes v1.37.10", False),
+    ("kube-apiserver", "Kubernetes v1.37.2", True),
+    ("kube-apiserver", "Kubernetes v1.37.20", False),
     ("kube-apiserver", "Kubernetes v1.36.3", False),
     ("etcd", "etcd Version: 3.6.12\nGit SHA: 9a5533382", True),
-    ("kubectl", "Client Version: v1.37.1\nKustomize Version: v5.7.1", True),
+    ("kubectl", "Client Version: v1.37.2\nKustomize Version: v5.7.1", True),
 ]
 
 
@@ -65,7 +65,7 @@ def test_envtests_binaries_are_taken_only_in_the_wanted_version(
 
 def test_kubernetes_learns_its_version_from_the_linker() -> None:
     flags = link_flags(binaries("1.37")["kube-apiserver"])
-    assert "-X k8s.io/component-base/version.gitVersion=v1.37.1" in flags
+    assert "-X k8s.io/component-base/version.gitVersion=v1.37.2" in flags
     assert "-X k8s.io/component-base/version.gitMinor=37" in flags
     assert link_flags(Binary("etcd", ETCD, "etcd", "etcd", ".", 1)) == "-s -w"
 

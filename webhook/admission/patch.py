@@ -80,9 +80,10 @@ def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Ite
     live = decision.live
     if live is None:
         return
-    for index, template in enumerate(found.spec.pod_group_templates):
+    for field, template in found.templates():
         if template.priority_class_name != live.name:
-            yield add(f"/spec/podGroupTemplates/{index}/priorityClassName", live.name)
+            pointer = "/" + field.replace(".", "/").replace("[", "/").replace("]", "")
+            yield add(f"{pointer}/priorityClassName", live.name)
     yield from _marks(found.metadata, decision, {})
 
 

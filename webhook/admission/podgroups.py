@@ -26,19 +26,19 @@ from webhook.policy.decide_group import (
     priority_disagrees,
     templates_disagree,
 )
-from webhook.policy.values.facts import Facts
+from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import LOOKED_UP
 
 
 class PodGroupReviewer(Reviewer, frozen=True):
-    """Judges a PodGroup at its CREATE."""
+    """Judges a PodGroup or a CompositePodGroup at its CREATE."""
 
-    async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
+    async def mutate(self, request: Request, mode: Mode) -> Verdict:
         group = read(request.object, PodGroup)
-        facts, template = await self._known(group, request.namespace)
+        facts, model = await self._known(group, request.namespace, mode)
         devices = [each for owner in facts.owners for member in owner.members for each in member.devices]
-        decided = decide_group(group, facts, self.policy, template, *await demotion(facts, self.ledger, devices))
+        decided = decide_group(group, facts, self.policy, model, *await demotion(facts, self.ledger, devices))
         if decided is None:
             return Verdict()
         return verdict_on(decided.decision, operations=tuple(patch.of_group(group, decided)))
@@ -46,8 +46,8 @@ class PodGroupReviewer(Reviewer, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Whether a group bears its tier and may have it. Its pods are booked, not the group."""
         group = read(request.object, PodGroup)
-        facts, template = await self._known(group, request.namespace)
-        decided = decide_group(group, facts, self.policy, template)
+        facts, model = await self._known(group, request.namespace, mode)
+        decided = decide_group(group, facts, self.policy, model)
         if decided is None:
             of_class = Pod(spec=PodSpec(priority_class_name=group.spec.priority_class_name))
             class_within_ceiling(of_class, facts, self.policy)
@@ -57,16 +57,24 @@ class PodGroupReviewer(Reviewer, frozen=True):
         problem = group_disagreement(group, tier, live) if tier and live and patched else None
         return verdict_on(decided.decision, warnings=tuple(group_warnings(group, decided.decision)), refusal=problem)
 
-    async def _known(self, group: PodGroup, namespace: str) -> tuple[Facts, PodGroupTemplate | None]:
-        """The facts about a group, and the template that it is made of.
+    async def _known(
+        self, group: PodGroup, namespace: str, mode: Mode
+    ) -> tuple[Facts, PodGroupTemplate | Group | None]:
+        """Return the facts about a group, and its model: the group above it, else the template that it is made of.
 
-        Of one that a controller made, the template only matters where it is ours.
+        A group that a controller made needs a model only where it is ours. In Audit the group above has got no class
+        from us, so it is no model.
         """
         facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
-        if group.template is None or (group.metadata.controller and not group_concerns(group, facts, self.policy)):
+        if group.metadata.controller and not group_concerns(group, facts, self.policy):
             return facts, None
+        lookups = self.cluster.lookups.groups
         try:
-            return facts, await self.cluster.lookups.groups.template(namespace, group.template)
+            if group.spec.parent_composite_pod_group_name and mode is not Mode.Audit:
+                parent = await lookups.composite(namespace, group.spec.parent_composite_pod_group_name)
+                if parent is not None:
+                    return facts, parent
+            return facts, await lookups.template(namespace, group.template) if group.template else None
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 

@@ -21,7 +21,15 @@ from webhook.admission.reviewer import Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
-from webhook.objects.group_kind import NAMESPACE, POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.group_kind import (
+    COMPOSITE_POD_GROUP,
+    NAMESPACE,
+    POD,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    SCHEDULING_WORKLOAD,
+    GroupKind,
+)
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
 from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
@@ -46,6 +54,7 @@ ByOperation = Mapping[str, type[Reviewer]]
 TABLE: Mapping[GroupKind, ByOperation] = {
     POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
     POD_GROUP: {CREATE: PodGroupReviewer},
+    COMPOSITE_POD_GROUP: {CREATE: PodGroupReviewer},
     SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
     RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},

@@ -80,6 +80,9 @@ class Groups(Protocol):
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Unreadable where it does not exist."""
 
+    async def composite(self, namespace: str, name: str) -> Group | None:
+        """A CompositePodGroup; None where there is none. Unreadable where that can't be told."""
+
     async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload that a PodGroup names; None where there is none. Unreadable where it can't be."""
 

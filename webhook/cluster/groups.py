@@ -19,15 +19,26 @@ class GroupLookup(FreshLookups, frozen=True):
     objects: StoredObjects
     groups: TTLCache[tuple[str, str], Group] = kept_objects()
     workloads: TTLCache[tuple[str, str], SchedulingWorkload] = kept_objects()
+    composites: TTLCache[tuple[str, str], Group] = kept_objects()
     schedulers_groups: TTLCache[tuple[str, GroupSource, str], SchedulersGroup] = kept_objects()
 
     async def close(self) -> None:
-        for cache in (self.groups, self.workloads, self.schedulers_groups):
+        for cache in (self.groups, self.workloads, self.composites, self.schedulers_groups):
             await cache.close()
 
     async def group(self, namespace: str, name: str) -> Group:
         async with in_time(f"PodGroup/{name}"):
             return await self.groups.get((namespace, name), lambda: self._group(namespace, name), self.since)
+
+    async def composite(self, namespace: str, name: str) -> Group | None:
+        """Return a CompositePodGroup; None where there is none: nobody checks that it exists."""
+        async with in_time(f"CompositePodGroup/{name[:63]}"):
+            try:
+                return await self.composites.get(
+                    (namespace, name), lambda: self._composite(namespace, name), self.since
+                )
+            except Missing:
+                return None
 
     async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload that a PodGroup names; None where there is none: nobody checks that it exists."""
@@ -51,6 +62,11 @@ class GroupLookup(FreshLookups, frozen=True):
         tree = await self.objects.named("scheduling.k8s.io", "podgroups", namespace, name, f"PodGroup/{name}")
         found = view(tree, PodGroup)
         return group_of(found, name, prioritized=found.spec.priority is not None)
+
+    async def _composite(self, namespace: str, name: str) -> Group:
+        shown = f"CompositePodGroup/{name[:63]}"
+        tree = await self.objects.named("scheduling.k8s.io", "compositepodgroups", namespace, name, shown)
+        return group_of(view(tree, PodGroup), name, prioritized=True)
 
     async def _workload(self, namespace: str, name: str) -> SchedulingWorkload:
         tree = await self.objects.named("scheduling.k8s.io", "workloads", namespace, name, f"Workload/{name}")

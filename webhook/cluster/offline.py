@@ -16,7 +16,7 @@ from webhook.cluster.owners import Owner, complete_workload, completed_owner, wa
 from webhook.cluster.resource_claims import claimed_object, devices_in
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.watched import priority_class
-from webhook.objects.group_kind import POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.group_kind import COMPOSITE_POD_GROUP, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.manifests import FROM_FILE, Manifest
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
@@ -212,6 +212,13 @@ class Files:
 
     async def group(self, namespace: str, name: str) -> Group:
         return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
+
+    async def composite(self, namespace: str, name: str) -> Group | None:
+        try:
+            found = view(self._store.one(COMPOSITE_POD_GROUP, namespace, name), PodGroup)
+            return group_of(found, name, prioritized=True)
+        except Missing:
+            return None
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
         try:

@@ -18,6 +18,7 @@ class GroupKind(NamedTuple):
         return self.kind
 
 
+COMPOSITE_POD_GROUP = GroupKind("scheduling.k8s.io", "CompositePodGroup")
 NAMESPACE = GroupKind("", "Namespace")
 POD = GroupKind("", "Pod")
 POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")

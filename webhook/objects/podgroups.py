@@ -4,6 +4,7 @@ Controllers make PodGroups of a Workload's templates. What else is called a work
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from webhook.objects.pods import Metadata
@@ -19,10 +20,18 @@ class PodGroupTemplate(View, frozen=True):
     disruption_mode: Any = None
 
 
-class SchedulingWorkloadSpec(View, frozen=True):
-    """Its templates."""
+class CompositePodGroupTemplate(PodGroupTemplate, frozen=True):
+    """A template of CompositePodGroups, with the templates of the groups below it (alpha in 1.37, beta in 1.38)."""
 
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple["CompositePodGroupTemplate", ...] = ()
+
+
+class SchedulingWorkloadSpec(View, frozen=True):
+    """The templates of a Workload."""
+
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
 
 class SchedulingWorkload(View, frozen=True):
@@ -31,8 +40,23 @@ class SchedulingWorkload(View, frozen=True):
     metadata: Metadata = Metadata()
     spec: SchedulingWorkloadSpec = SchedulingWorkloadSpec()
 
+    def templates(self) -> Iterator[tuple[str, PodGroupTemplate]]:
+        """Yield all templates of the tree, each with its field such as `spec.podGroupTemplates[0]`."""
+        yield from _templates_below("spec", self.spec)
+
     def template(self, name: str) -> PodGroupTemplate | None:
-        return next((each for each in self.spec.pod_group_templates if each.name == name), None)
+        return next((each for _, each in self.templates() if each.name == name), None)
+
+
+def _templates_below(
+    field: str, found: SchedulingWorkloadSpec | CompositePodGroupTemplate
+) -> Iterator[tuple[str, PodGroupTemplate]]:
+    for index, leaf in enumerate(found.pod_group_templates):
+        yield f"{field}.podGroupTemplates[{index}]", leaf
+    for index, inner in enumerate(found.composite_pod_group_templates):
+        below = f"{field}.compositePodGroupTemplates[{index}]"
+        yield below, inner
+        yield from _templates_below(below, inner)
 
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -77,7 +101,7 @@ class PodGroupTemplateReference(View, frozen=True):
 
 
 class PodGroupSpec(View, frozen=True):
-    """A PodGroup's priority and disruption."""
+    """The priority and the disruption of a PodGroup, and the CompositePodGroup above it."""
 
     priority_class_name: str = ""
     priority: int | None = None
@@ -86,12 +110,17 @@ class PodGroupSpec(View, frozen=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     workload_ref: TemplateReference | None = None
     pod_group_template_ref: PodGroupTemplateReference | None = None
+    parent_composite_pod_group_name: str = ""
 
 
 class PodGroup(View, frozen=True):
-    """A gang as the scheduler knows it (scheduling.k8s.io, KEP-4671)."""
+    """A gang as the scheduler knows it (scheduling.k8s.io, KEP-4671): a PodGroup or a CompositePodGroup.
+
+    Both have the same fields of priority and disruption. A CompositePodGroup has groups in it, and no pods of its own.
+    """
 
     api_version: str = ""
+    kind: str = ""
     metadata: PodGroupMetadata = PodGroupMetadata()
     spec: PodGroupSpec = PodGroupSpec()
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import structs
 
+from webhook.objects.group_kind import COMPOSITE_POD_GROUP
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
@@ -31,7 +32,7 @@ from webhook.policy.assignment.steps import earlier_assignment
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_on_group, decision_with
 from webhook.policy.quota.demand import demand_of
-from webhook.policy.values.facts import Facts
+from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Member, Workload
@@ -49,17 +50,21 @@ def decide_group(
     group: PodGroup,
     facts: Facts,
     policy: TierPolicy,
-    template: PodGroupTemplate | None = None,
+    model: PodGroupTemplate | Group | None = None,
     usage: Usage | None = None,
     gang_tier: str = "",
 ) -> GroupDecision | None:
-    """The decision on a PodGroup; None where its owner holds no GPUs and nobody names a tier.
+    """Return the decision on a PodGroup; None where its owner holds no GPUs and nobody names a tier.
 
-    One that nobody says anything about takes the class of the `template` in a Workload that it was made of. It is
-    demoted only by a `usage` of the tenant's rows, or to the `gang_tier` of a gang that was.
+    The `model` is the CompositePodGroup above it, else the template in a Workload that it was made of. A group that
+    nobody says anything about takes the class of its model. It is demoted only by a `usage` of the tenant's rows, or
+    to the `gang_tier` of a gang that was.
     """
+    parent = model if isinstance(model, Group) else None
+    template = None if isinstance(model, Group) else model
+    model_class = parent.priority_class_name if parent else template.priority_class_name if template else ""
     ours = group_concerns(group, facts, policy)
-    inherited = template.priority_class_name if template and not ours else ""
+    inherited = "" if ours else model_class
     if not ours and policy.tiers.of_class(inherited) is None:
         return None
     require_metadata_and_spec(group)
@@ -68,8 +73,11 @@ def decide_group(
     decision = _tier_of_group(wish, facts, policy, usage, gang_tier)
     if template is not None:
         _like_its_template(decision.assignment, template, policy)
+    if parent is not None:
+        _like_its_parent(decision.assignment, parent, policy)
     written = group.mode_is_written or (template is not None and template.disruption_mode is not None)
-    keeps = written or group.goes_whole or not _trains(group, decision)
+    # A CompositePodGroup that goes whole may have no group below it that doesn't, and those may be there already.
+    keeps = written or group.goes_whole or not _trains(group, decision) or group.kind == COMPOSITE_POD_GROUP.kind
     return GroupDecision(decision, None if keeps else group.whole)
 
 
@@ -99,6 +107,24 @@ def _like_its_template(assignment: Assignment, template: PodGroupTemplate, polic
         )
 
 
+def _like_its_parent(assignment: Assignment, parent: Group, policy: TierPolicy) -> None:
+    """Raise Refused where a group would get another tier than the CompositePodGroup above it.
+
+    The scheduler starts no group of a tree in which one priority differs (1.38 beta: validatePodGroupHierarchy), and
+    no class of a group can be changed.
+    """
+    if assignment.tier == policy.tiers.of_class(parent.priority_class_name):
+        return
+    raise Refused(
+        Reason.CONTRADICTION,
+        "unlike-parent",
+        assignment.asked,
+        tier=assignment.tier.name if assignment.tier else Phrase("without-tier"),
+        parent=parent.name,
+        class_name=parent.priority_class_name or "none",
+    )
+
+
 def _trains(group: PodGroup, decision: Decision) -> bool:
     """Tells whether it is a gang of the tier for training, or known to train: what is left of it can't go on."""
     assignment, policy = decision.assignment, decision.tier_request.policy
@@ -111,7 +137,7 @@ def _trains(group: PodGroup, decision: Decision) -> bool:
 
 def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Decision | None:
     """The decision on a Workload; None where its owner holds no GPUs and it names no tier."""
-    names = tuple(each.priority_class_name for each in found.spec.pod_group_templates)
+    names = tuple(each.priority_class_name for _, each in found.templates())
     wishes = [Pod(metadata=found.metadata, spec=PodSpec(priority_class_name=name)) for name in names]
     if not any(group_concerns(wish, facts, policy) for wish in wishes):
         return None
@@ -121,12 +147,12 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
 
 def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
     """Why no PodGroup can be made of a template whose class does not exist; the API server takes it all the same."""
-    for each in found.spec.pod_group_templates:
+    for field, each in found.templates():
         if each.priority_class_name and each.priority_class_name not in facts.classes:
             return Refusal(
                 Reason.CONTRADICTION,
                 "template-class-unknown",
-                "spec.podGroupTemplates",
+                field,
                 template=each.name,
                 class_name=each.priority_class_name,
                 tiers=policy.tiers.names(),
@@ -139,15 +165,15 @@ def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal
 
     The API server of 1.37 refuses these too, without their names, and that of 1.36 lets them pass.
     """
-    naming = [each for each in found.spec.pod_group_templates if each.priority_class_name]
-    for one, other in pairwise(naming):
+    naming = [(field, each) for field, each in found.templates() if each.priority_class_name]
+    for (_, one), (field, other) in pairwise(naming):
         names = (one.priority_class_name, other.priority_class_name)
         tiers = [policy.tiers.of_class(name) for name in names]
         if names[0] != names[1] and any(tiers) and tiers[0] != tiers[1]:
             return Refusal(
                 Reason.CONTRADICTION,
                 "templates-differ",
-                "spec.podGroupTemplates",
+                field,
                 one=one.name,
                 its_class=names[0],
                 other=other.name,
@@ -158,12 +184,12 @@ def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal
 
 def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal | None:
     live = decision.live
-    for index, each in enumerate(found.spec.pod_group_templates):
+    for field, each in found.templates():
         if live is not None and each.priority not in (None, live.value):
             return Refusal(
                 Reason.CONTRADICTION,
                 "template-priority",
-                f"spec.podGroupTemplates[{index}].priority",
+                f"{field}.priority",
                 priority=each.priority,
                 name=live.name,
                 value=live.value,

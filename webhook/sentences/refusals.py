@@ -89,6 +89,8 @@ _OF_GROUPS_AND_QUEUES: Mapping[str, str] = {
     "share one tier: write theirs, or leave it out",
     "unlike-template": "{tier}, but the template {template:shown} in its Workload has priorityClassName "
     "{class_name:shown}; a PodGroup has the class of its template: write that, or leave it out",
+    "unlike-parent": "{tier}, but CompositePodGroup/{parent:shown} above it has priorityClassName {class_name:shown}; "
+    "all groups of a tree share one priority: name the tier on the root, or on the workload that makes the groups",
     "tier-not-on-group": 'tier {tier} was not applied to this PodGroup (spec.priorityClassName is "{class_name}", '
     f"spec.priority is {{priority}}): the mutating webhook was not reached. {_NOT_APPLIED}",
     "template-class-unknown": "{template:shown} has priorityClassName {class_name:shown}, which is no PriorityClass, "

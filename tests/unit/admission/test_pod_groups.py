@@ -9,6 +9,7 @@ from tests.builders import (
     Built,
     TenantBuilder,
     Tree,
+    a_composite_podgroup,
     a_deployment,
     a_job,
     a_pod,
@@ -326,8 +327,8 @@ async def test_templates_of_two_tiers_are_refused_with_both_names(ask: str) -> N
     """By the mutating webhook already: 1.37 refuses them before it asks the other, and names neither."""
     workload = a_scheduling_workload("llm", driver="gpu-batch", workers="gpu-training")
     assert (await getattr(World(), ask)(workload)).sentence == (
-        "spec.podGroupTemplates: driver has priorityClassName gpu-batch, and workers has gpu-training; the templates "
-        "of a Workload share one tier"
+        "spec.podGroupTemplates[1]: driver has priorityClassName gpu-batch, and workers has gpu-training; the "
+        "templates of a Workload share one tier"
     )
 
 
@@ -366,8 +367,8 @@ async def test_a_priority_of_its_own_makes_no_group() -> None:
 async def test_a_class_that_does_not_exist_can_not_be_corrected_later() -> None:
     job, mistyped = a_training_job(), a_scheduling_workload("llm", workers="gpu-trainning")
     sentence = (
-        "spec.podGroupTemplates: workers has priorityClassName gpu-trainning, which is no PriorityClass, and templates "
-        "can't be changed later; write that of a tier, one of gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+        "spec.podGroupTemplates[0]: workers has priorityClassName gpu-trainning, which is no PriorityClass, and "
+        "templates can't be changed later; write that of a tier, one of gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     )
     assert (await World(job).create(mistyped.owned_by(job))).sentence == sentence
     answer = await World().create(mistyped)
@@ -398,3 +399,62 @@ async def test_in_audit_a_workload_is_left_alone() -> None:
     answer = await world.create(workload)
     assert answer.allowed
     assert "driver has priorityClassName gpu-batch" in answer.audit["would-refuse"]
+
+
+def in_a_tree(group: Built, parent: str = "tree") -> Built:
+    return group.having("spec.parentCompositePodGroupName", parent)
+
+
+async def test_a_whole_tree_of_groups_has_the_tier_of_its_owners_pods() -> None:
+    """The scheduler starts no group of a tree in which one priority differs."""
+    job = a_training_job()
+    world = World(job)
+    for group in (a_composite_podgroup("tree"), in_a_tree(a_podgroup("leaf")), in_a_tree(a_composite_podgroup("mid"))):
+        spec = (await world.mutate(group.owned_by(job))).patched["spec"]
+        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 1000)
+
+
+async def test_a_group_takes_the_tier_of_the_group_above_it() -> None:
+    world = World(a_composite_podgroup("tree").of_tier("gpu-batch"))
+    assert (await world.mutate(in_a_tree(a_podgroup("leaf")))).patched["spec"]["priority"] == 400
+    assert (await world.mutate(in_a_tree(a_podgroup("leaf"), "absent"))).patch == []
+
+
+async def test_a_part_of_a_tree_is_not_raised() -> None:
+    world = World(a_composite_podgroup("tree"))
+    leaf = in_a_tree(a_podgroup("leaf").of_tier("gpu-training"))
+    assert (await world.mutate(leaf)).patch == []
+    assert (await world.validate(leaf)).sentence == (
+        "metadata.labels[gpu-tiers.dev/tier]: gpu-training, but CompositePodGroup/tree above it has priorityClassName "
+        "none; all groups of a tree share one priority: name the tier on the root, or on the workload that makes the "
+        "groups"
+    )
+    allowed = await World(a_composite_podgroup("tree"), policy=a_policy(mode="Audit")).create(leaf)
+    assert allowed.allowed, "in Audit the root has no class from us"
+
+
+async def test_a_composite_group_keeps_its_disruption_mode() -> None:
+    """`all` on it would need `all` on each group below it, and those may say otherwise."""
+    answer = await World().create(a_composite_podgroup("tree").of_tier("gpu-training"))
+    assert answer.patched["spec"]["disruptionMode"] == {"single": {}}
+    assert answer.warnings[0].startswith("[gang-in-parts]")
+
+
+async def test_all_templates_of_a_tree_get_one_class() -> None:
+    workload = a_scheduling_workload("llm").having("spec.compositePodGroupTemplates", [a_template_tree()])
+    patched = (await World().mutate(workload.of_tier("gpu-training"))).patched["spec"]
+    (tree,) = patched["compositePodGroupTemplates"]
+    assert {each["priorityClassName"] for each in (tree, *tree["podGroupTemplates"])} == {"gpu-training"}
+
+    mixed = workload.having("spec.compositePodGroupTemplates.0.priorityClassName", "gpu-batch")
+    mixed = mixed.having("spec.compositePodGroupTemplates.0.podGroupTemplates.1.priorityClassName", "gpu-training")
+    assert (await World().validate(mixed)).sentence.startswith(
+        "spec.compositePodGroupTemplates[0].podGroupTemplates[1]: tree has priorityClassName gpu-batch, and worker"
+    )
+
+
+def a_template_tree() -> Tree:
+    """A composite template with a leader and its workers, as LeaderWorkerSet would write them."""
+    gang = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    leaves = [{"name": name, **gang} for name in ("leader", "workers")]
+    return {"name": "tree", "schedulingPolicy": {"gang": {"minGroupCount": 2}}, "podGroupTemplates": leaves}
