@@ -368,7 +368,8 @@ async def test_a_class_that_does_not_exist_can_not_be_corrected_later() -> None:
     job, mistyped = a_training_job(), a_scheduling_workload("llm", workers="gpu-trainning")
     sentence = (
         "spec.podGroupTemplates[0]: workers has priorityClassName gpu-trainning, which is no PriorityClass, and "
-        "templates can't be changed later; write that of a tier, one of gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+        "templates can't be changed later; write that of a tier, one of gpu-training, gpu-serving, gpu-batch, "
+        "gpu-interactive"
     )
     assert (await World(job).create(mistyped.owned_by(job))).sentence == sentence
     answer = await World().create(mistyped)
