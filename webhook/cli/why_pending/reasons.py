@@ -25,7 +25,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.templates import pod_templates
-from webhook.policy.workloads.workload import has_ended, is_suspended
+from webhook.policy.workloads.workload import MANAGED_BY, has_ended, is_suspended, manager_elsewhere
 from webhook.report.waiting import (
     PENDING,
     RefusedPods,
@@ -93,7 +93,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
         age = (datetime.now(UTC) - created).total_seconds()
-        if has_ended(document.tree) or is_suspended(document.tree) or age > YOUNG:
+        if has_ended(document.tree) or _held_back(document) or age > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
@@ -176,8 +176,8 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     if has_ended(document.tree):
         yield f"It has {_end_of(document.tree)}, and makes no pods any more."
-    elif is_suspended(document.tree):
-        yield "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
+    elif held_back := _held_back(document):
+        yield held_back
         for each in await kueue_about(asked, document):
             yield each
     elif row and (counts := _counts(document.tree, row)) and not any(counts):
@@ -190,6 +190,15 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
     elif known and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+
+
+def _held_back(document: Document) -> str:
+    """Why its own controller makes no pods, by its spec; "" where it does."""
+    if is_suspended(document.tree):
+        return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
+    manager = manager_elsewhere(document.tree, document.group_kind)
+    place, _ = MANAGED_BY.get(document.group_kind, ("", ()))
+    return f"{manager} manages it ({place}), so its own controller makes no pods here." if manager else ""
 
 
 def _end_of(tree: Tree) -> str:
