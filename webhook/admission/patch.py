@@ -24,6 +24,8 @@ from webhook.policy.quota.claimed import CLAIMED, claimed
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
+EVICTABLE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+"""Volumes that don't keep Cluster Autoscaler from removing the node, with commas and no spaces between them."""
 _NOTHING = SchedulingPlan()
 
 
@@ -44,6 +46,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
                 yield add(f"/spec/{field}", value)
     hook = decision.hook.plan if decision.hook else None
     shown = {key: text for each in (hook.volumes if hook else ()) for key, text in each.annotations.items()}
+    if hook is not None and _has_our_volume(pod, hook):
+        shown[EVICTABLE_VOLUMES] = _with_our_volume(pod.metadata.annotations.get(EVICTABLE_VOLUMES, ""))
     yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, decision.tier_request), **shown})
     if hook is not None:
         yield from _hook(pod, hook)
@@ -132,6 +136,26 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     brought = (each.volume for each in plan.volumes)
     volumes = [each for each in ({"name": VOLUME, "emptyDir": {}}, *brought) if each["name"] in mounted - there]
     yield from _items("/spec/volumes", pod.spec.volumes, volumes)
+
+
+def _has_our_volume(pod: Pod, plan: HookPlan) -> bool:
+    """Tells whether the pod will have the emptyDir of the protocol, or has it already."""
+    mounts = [each for index in plan.containers for each in pod.spec.containers[index].volume_mounts]
+    already = any(each.name == VOLUME for each in mounts)
+    folder = plan.folder
+    return already or bool(folder and not all(_mounted(pod.spec.containers[each], folder) for each in plan.containers))
+
+
+def _with_our_volume(listed: str) -> str:
+    """The author's list of evictable volumes, with ours behind it.
+
+    This is the one annotation of others to which we add, because it is a list: each entry stays as it was written and
+    keeps its meaning, and no selector reads annotations. Without our entry a list that names all of the author's
+    volumes would no longer do what it was written for: Cluster Autoscaler removes no node with an emptyDir that the
+    list lacks, and ours would be such a one (getNonBlockingVolumes in its utils/drain splits at commas alone).
+    """
+    names = listed.split(",") if listed else []
+    return listed if VOLUME in names else ",".join((*names, VOLUME))
 
 
 def _mounts(container: Container, plan: HookPlan) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from webhook.admission.reviewer import Verdict, gang_booking
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
 from webhook.objects.refusal import OBJECT, Reason, Refused
 from webhook.objects.view import Tree, at, read, steps
@@ -30,8 +31,8 @@ from webhook.policy.assignment.kueue import (
     workload_class_due,
 )
 from webhook.policy.assignment.request import class_asked
-from webhook.policy.checkpoint.job_failures import fields_due
-from webhook.policy.decide_workload import WorkloadDecision, decide_workload
+from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
@@ -72,15 +73,17 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
     if applied and policy.templates == "Mutate":
         _write_classes(written, decision, facts)
     more: tuple[Operation, ...] = ()
+    warnings: tuple[AdmissionWarning, ...] = ()
     if forgives and decision.saving:
         fields = fields_due(tree, decision.saving)
         more = tuple(add(f"/spec/{field}", value) for field, value in fields.items())
+        warnings = () if not fields or made_by_another(facts) else (LOST_NODE,)
     if kind == _VOLCANO_JOB:
         more = tuple(_volcano_queue(tree, decision, policy))
         if rank := await _volcano_rank(request, decision, ledger):
             written.class_of("", rank)
     tenant = facts.tenant.name if facts.tenant else None
-    return Verdict(decision.assignment, (*more, *written.operations()), tenant=tenant)
+    return Verdict(decision.assignment, (*more, *written.operations()), warnings, tenant=tenant)
 
 
 def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:

@@ -31,7 +31,10 @@ from webhook.policy.workloads.workload import is_suspended
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it. `runs`: not suspended."""
+    """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it.
+
+    `runs`: it is neither suspended nor managed elsewhere.
+    """
 
     verdict: Verdict
     refused: Decimal = Decimal(0)
@@ -109,7 +112,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if decision is None:
             return Judged(Verdict(warnings=(*unlisted_in(facts, policy), *notes)))
         tenant = facts.tenant
-        runs = not is_suspended(known.whole)
+        runs = not decision.elsewhere and not is_suspended(known.whole)
         starts = request.operation == "CREATE" and runs
         usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
         fit = fit_of(decision, usage)

@@ -16,11 +16,15 @@ from webhook.objects.view import View, read
 from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.values.tier_policy import TierPolicy
 
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The taint by which an admin says that a node is off and its pods have ended (KEP-2268)."""
+
 
 class GpuNode(msgspec.Struct, frozen=True):
     """A node with GPUs: `gpus`, `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned.
 
-    `offers` are its GPUs by the name of their resource, unweighted.
+    `lost`: it is not ready, and nobody has declared it out of service, so its pods stay. `offers` are its GPUs by the
+    name of their resource, unweighted.
     """
 
     name: str
@@ -29,6 +33,7 @@ class GpuNode(msgspec.Struct, frozen=True):
     memory: Decimal
     flavor: str | None = None
     open: bool = True
+    lost: bool = False
     offers: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -74,6 +79,7 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
         memory=offered.get("memory", Decimal(0)),
         flavor=flavor_on(found.metadata.labels, policy.flavors),
         open=ready and not found.spec.unschedulable,
+        lost=not ready and all(each.key != OUT_OF_SERVICE for each in found.spec.taints),
         offers=offers,
         labels=found.metadata.labels,
         taints=found.spec.taints,

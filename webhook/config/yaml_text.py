@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.reader import ReaderError
 
+from webhook.config.yaml_values import MERGE, KubectlLoader
+
 try:
     from yaml import CSafeDumper as Dumper
-    from yaml import CSafeLoader as SafeLoader
 except ImportError:  # PyYAML was built without libyaml: ten times as slow, and the same
     from yaml import SafeDumper as Dumper  # type: ignore[assignment]
-    from yaml import SafeLoader  # type: ignore[assignment]
 
 __all__ = ["Dumper", "NotYaml", "Twice", "items_of", "placed_trees", "trees"]
 
@@ -19,10 +19,9 @@ DEEPEST = 200
 """Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
 
 NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
-"""What PyYAML raises for a text that has the form of a date, a number or a boolean and is none: `2026-02-30`."""
+"""What is raised for a text whose tag it does not fit, and for a number that JSON does not have: `.inf`."""
 
-_KINDS = {"timestamp": "date", "int": "number", "float": "number", "bool": "boolean"}
-_UNKNOWN_TAG = ("could not determine a constructor for the tag", "there is no tag")
+_KINDS = {"int": "number", "float": "number of JSON", "bool": "boolean"}
 
 
 class NotYaml(Exception):  # noqa: N818 - an answer to whoever wrote the text
@@ -61,8 +60,7 @@ def _why(error: Exception) -> str:
         began = f", {error.context}" if error.context else ""
         if began and error.context_mark:
             began += f" from line {error.context_mark.line + 1}"
-        problem = str(error.problem).replace(*_UNKNOWN_TAG)
-        return f"line {error.problem_mark.line + 1}: {problem}{began}"
+        return f"line {error.problem_mark.line + 1}: {error.problem}{began}"
     if isinstance(error, ReaderError):
         return f"{error.reason} (character {error.position})"
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
@@ -81,10 +79,10 @@ def items_of(node: yaml.Node) -> list[yaml.Node]:
     """The nodes of the list under `items` of a mapping."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     lists = [value for key, value in pairs if key.value == "items" and isinstance(value, yaml.SequenceNode)]
-    return lists[-1].value if lists else []  # what a merge brings stands before the mapping's own
+    return lists[-1].value if lists else []  # of a key that is written again the last counts
 
 
-class _Loader(SafeLoader):
+class _Loader(KubectlLoader):
     """Looks for keys written twice before merges (`<<`) write keys of their own into the nodes."""
 
     def __init__(self, text: str, twice: list[Twice] | None = None) -> None:
@@ -95,7 +93,7 @@ class _Loader(SafeLoader):
         for mapping in _nodes(node):
             seen: set[str] = set()
             for key, _ in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
-                if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                if isinstance(key, yaml.ScalarNode) and key.value in seen and key.tag != MERGE:
                     self._found_again(Twice(key.value, key.start_mark.line + 1))
                 seen.add(str(key.value))
         try:
@@ -114,7 +112,7 @@ def _no_values(node: yaml.Node) -> Iterator[str]:
     for each in _nodes(node):
         try:
             if isinstance(each, yaml.ScalarNode):
-                SafeLoader("").construct_object(each)
+                KubectlLoader("").construct_object(each)
         except NO_VALUE:
             kind, line = _KINDS.get(each.tag.rpartition(":")[2], "value"), each.start_mark.line + 1
             yield f'line {line}: "{each.value[:63]}" is no {kind}; if it is text, write it in quotes'
@@ -137,7 +135,7 @@ def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
 
 def _depth(text: str) -> int:
     depth = deepest = 0
-    for event in yaml.parse(text, Loader=SafeLoader):
+    for event in yaml.parse(text, Loader=KubectlLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             deepest = max(deepest, depth)

@@ -28,7 +28,7 @@ from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended
+from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended, manager_elsewhere
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
@@ -36,12 +36,14 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
     """The decision on a workload: one on each template that is ours, and warnings.
 
     `facts` are the workload's own. Those of a template may name a nearer owner, which the workload carries and creates.
+    `elsewhere`: another controller than its kind's own makes its pods, maybe in another cluster, so nothing is booked.
     """
 
     facts: Facts
     decisions: tuple[Decision, ...]
     warnings: tuple[AdmissionWarning, ...]
     gang: GangDemand | None = None
+    elsewhere: bool = False
 
     @property
     def own(self) -> Workload:
@@ -82,7 +84,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
     def waits(self) -> bool:
         """Whether any of its pods wait for their turn."""
         tenant = self.facts.tenant
-        return tenant is not None and _waits(self.decisions, tenant)
+        return tenant is not None and not self.elsewhere and _waits(self.decisions, tenant)
 
     @property
     def leading(self) -> Decision:
@@ -102,18 +104,19 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     name = at(tree, field) if field else None
     if isinstance(name, str):
         class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
-    if is_suspended(tree):  # who lets it run may choose its nodes
+    elsewhere = manager_elsewhere(tree, facts.owners[0].kind) != ""
+    if elsewhere or is_suspended(tree):  # who lets it run may choose its nodes
         policy = replace(policy, flavor_unnamed="WhenBound")
     decisions = tuple(_of_templates(facts, policy))
     if not decisions:
         return None
     told = [warning for each in decisions for warning in each.assignment.warnings]
     told += unlisted_in(facts, policy)
-    told += _warnings(tree, decisions, facts)
-    gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
+    told += _warnings(tree, decisions, facts, elsewhere=elsewhere)
+    gang = None if elsewhere or is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
     if gang is not None:
         _refuse_named_node(facts, decisions)
-    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
+    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang, elsewhere)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
 
@@ -195,10 +198,12 @@ def made_by_another(facts: Facts) -> bool:
     return any(owner.members for owner in facts.owners[1:])
 
 
-def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[AdmissionWarning]:
+def _warnings(
+    tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts, *, elsewhere: bool
+) -> Iterator[AdmissionWarning]:
     if made_by_another(facts):
         return
-    tenant, own = facts.tenant, facts.owners[0]
+    tenant, own = None if elsewhere else facts.tenant, facts.owners[0]
     yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions)))
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)

@@ -20,10 +20,13 @@ from webhook.policy.values.tiers import Tier
 
 
 def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
-    """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could."""
+    """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could.
+
+    One whose pods are made elsewhere asks for nothing here.
+    """
     first, own = decision.decisions[0].tier_request, decision.own
     tenant = decision.facts.tenant
-    if tenant is None or tenant.charged_elsewhere:
+    if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return Fit()
     charges, needed = decision.charges, decision.needed
     tiers, what, can_wait = acceptable(first), f"this {own.kind}", not (tenant.holds and decision.names_node)

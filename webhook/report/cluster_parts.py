@@ -22,6 +22,7 @@ Part = Literal[
     "replica",
     "leader",
     "failed_hooks",
+    "lost_pods",
     "version",
     "home",
     "owners",

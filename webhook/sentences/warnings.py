@@ -83,8 +83,10 @@ WARNINGS = (
     ),
     WarningText(
         "job-backoff",
-        "preemptions count against backoffLimit {limit}; let podFailurePolicy ignore DisruptionTarget",
-        "A preempted pod of a Job counts as failed, and after `backoffLimit` failures the Job fails for good. A "
+        "preemptions count against {field} {limit}; let podFailurePolicy ignore DisruptionTarget",
+        "A preempted pod of a Job counts as failed, and after `backoffLimit` failures the Job fails for good. With "
+        "`backoffLimitPerIndex` its index does. A JobSet whose `failurePolicy` starts it again allows so many failures "
+        "once more at each restart. The warning comes where fewer than 20 preemptions end the work. A "
         "`podFailurePolicy` with `action: Ignore` for the condition `DisruptionTarget` leaves preemptions out; it "
         "needs `restartPolicy: Never`. Then the program has to end with 143: a pod that saves and ends with 0 has "
         "*succeeded*, and training ends.",
@@ -99,10 +101,28 @@ WARNINGS = (
     ),
     WarningText(
         "job-exit-code",
-        "{path} acts on exit code 143 before DisruptionTarget is ignored",
-        "The rules of a `podFailurePolicy` are tried in order. A program that SIGTERM ended has exit code 143. A rule "
-        "that matches this code decides before the rule that ignores `DisruptionTarget`, so a preemption fails the "
-        "Job or counts against its limit. Put the rule on `DisruptionTarget` first.",
+        "{path} acts on exit code 143 before one on DisruptionTarget",
+        "The rules of a `podFailurePolicy` are tried in order, and the first that matches decides. A program that "
+        "SIGTERM ended has exit code 143. A rule that matches this code decides on preempted pods too: a "
+        "preemption fails the Job or counts against its limit. Put a rule on `DisruptionTarget` first, with "
+        "`action: Ignore` unless a preemption is to fail the Job.",
+    ),
+    WarningText(
+        "restarts-counted",
+        "a preemption takes one of maxRestarts {most}; RestartJobSetAndIgnoreMaxRestarts takes none",
+        "A rule of the Job's `podFailurePolicy` fails the Job at the first preemption, and the JobSet's "
+        "`failurePolicy` then restarts it. Each such restart counts against `maxRestarts`, which is 0 where "
+        "nothing stands. Give the JobSet a rule with `action: RestartJobSetAndIgnoreMaxRestarts` and "
+        "`onJobFailureReasons: [PodFailurePolicy]`: then preemptions never end it.",
+    ),
+    WarningText(
+        "lost-node",
+        "added podFailurePolicy: pods on a lost node are replaced once it is deleted or tainted out-of-service",
+        "gpu-tiers adds a [podFailurePolicy](checkpointing.md#jobs) to the Job. Kubernetes allows one only with "
+        "`podReplacementPolicy: Failed`: a pod is replaced once it has ended. Nothing reports the end of a pod on "
+        "a lost node, so its replacement waits until the Node object is deleted or has the taint "
+        "`node.kubernetes.io/out-of-service`. [What to do](checkpointing.md#a-job-and-a-lost-node). The warning "
+        "comes once, with the workload that is applied, and only where gpu-tiers adds the policy.",
     ),
     WarningText(
         "replicas-never",

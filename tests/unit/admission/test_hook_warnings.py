@@ -39,6 +39,41 @@ async def test_a_job_s_trap_is_told_where_it_has_a_hook() -> None:
     assert (await World().validate(a_night_job())).warnings == []
 
 
+WHEN = "once it is deleted or tainted out-of-service"
+PRICE = f"[lost-node] added podFailurePolicy: pods on a lost node are replaced {WHEN}"
+
+
+def a_retried_job(**annotations: str) -> WorkloadBuilder:
+    return a_night_job(checkpoint="file", **annotations).having("spec.template.spec.restartPolicy", "Never")
+
+
+async def test_the_price_of_an_added_policy_is_told_once_when_it_is_added() -> None:
+    world = World()
+    mutated = await world.mutate(a_retried_job())
+    assert mutated.warnings == [PRICE]
+    assert mutated.patched["spec"]["podReplacementPolicy"] == "Failed"
+    assert (await world.mutate(mutated.patched)).warnings == []
+    assert (await world.validate(mutated.patched)).warnings == []
+
+
+async def test_no_price_is_told_where_no_policy_is_added() -> None:
+    left = a_policy(checkpoint={"podFailurePolicy": "Leave"})
+    assert (await World(policy=left).mutate(a_retried_job())).warnings == []
+    own = a_retried_job().having("spec.podFailurePolicy", {"rules": []})
+    assert (await World().mutate(own)).warnings == []
+
+
+async def test_the_price_of_a_job_that_another_workload_makes_was_told_when_that_was_applied() -> None:
+    job_set = a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", name="night").annotated(
+        {"gpu-tiers.dev/checkpoint": "file"}
+    )
+    jobs = [{"name": "workers", "replicas": 2, "template": {"spec": a_retried_job().json()["spec"]}}]
+    job_set = job_set.having("spec.replicatedJobs", jobs)
+    world = World(job_set)
+    assert (await world.validate(job_set)).warnings == [PRICE]
+    assert (await world.mutate(a_retried_job().owned_by(job_set))).warnings == []
+
+
 async def test_a_controller_that_reconciles_is_told_nothing() -> None:
     job = a_pytorchjob(in_a_shell())
     world = World(job)

@@ -180,3 +180,40 @@ async def test_a_kind_of_hook_that_there_is_not_is_refused_by_its_name(mode: str
     assert sentence.startswith('metadata.annotations[gpu-tiers.dev/checkpoint]: "telepathy')
     assert sentence.endswith("is no kind of hook; write one of file, listen, http, exec, signal, sigterm, sleep, none")
     assert len(sentence) < 210
+
+
+EVICTABLE = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+LISTS = {
+    "none": ({}, "gpu-tiers-checkpoint"),
+    "an empty one": ({EVICTABLE: ""}, "gpu-tiers-checkpoint"),
+    "the author's": ({EVICTABLE: "cache,scratch"}, "cache,scratch,gpu-tiers-checkpoint"),
+    "with spaces, which belong to the names": ({EVICTABLE: "cache, scratch"}, "cache, scratch,gpu-tiers-checkpoint"),
+    "one that names it": ({EVICTABLE: "gpu-tiers-checkpoint,cache"}, "gpu-tiers-checkpoint,cache"),
+}
+
+
+@pytest.mark.parametrize("kind", ["file", "listen", "signal"])
+@pytest.mark.parametrize("name", LISTS)
+async def test_our_volume_does_not_keep_the_autoscaler_from_removing_a_node(name: str, kind: str) -> None:
+    annotations, listed = LISTS[name]
+    pod = a_pod().asking().owned_by(JOB).annotated(annotations)
+    assert (await mutated(pod, training={"kind": kind}))["metadata"]["annotations"][EVICTABLE] == listed
+
+
+@pytest.mark.parametrize("said", ["true", "false"])
+async def test_what_the_author_says_of_evicting_the_pod_stays(said: str) -> None:
+    pod = await mutated(a_pod().asking().owned_by(JOB).annotated({SAFE: said}))
+    assert pod["metadata"]["annotations"][SAFE] == said
+
+
+async def test_a_pod_without_our_volume_has_no_list_of_ours() -> None:
+    mounted = {"name": "data", "mountPath": FOLDER}
+    pods = {
+        "no hook": a_pod().asking().of_tier("gpu-serving"),
+        "a folder of the author": a_pod().asking(volumeMounts=[mounted]).owned_by(JOB),
+    }
+    for name, pod in pods.items():
+        assert EVICTABLE not in (await mutated(pod))["metadata"]["annotations"], name
+    http = await mutated(a_pod().asking().owned_by(JOB), training={"kind": "http", "port": 8080})
+    assert EVICTABLE not in http["metadata"]["annotations"]

@@ -83,7 +83,7 @@ def test_what_is_no_object_is_named_and_left_out_of_a_folder(tmp_path: Path) -> 
     assert out.rpartition("left alone\n")[2].splitlines() == [
         "11 left out:",
         f"  {tmp_path}/Chart.yaml:1: describes a Helm chart; review what it makes with --helm",
-        f"  {tmp_path}/ci.yaml: not YAML: line 3: there is no tag '!reference'",
+        f"  {tmp_path}/ci.yaml:1: not a Kubernetes object: apiVersion and kind are required",
         f"  {tmp_path}/kind.yaml:1: Cluster: metadata is required, with a name",
         f"  {tmp_path}/kustomization.yaml:1: a kustomization; review what it makes with --kustomize",
         f"  {tmp_path}/mixed.yaml:6: not a Kubernetes object: apiVersion and kind are required",

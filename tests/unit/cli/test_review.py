@@ -40,10 +40,15 @@ def test_the_listener_is_shown_by_its_size_and_to_programs_whole() -> None:
     _, shown, _ = review("-f", file)
     assert "+    gpu-tiers.dev/listener-start: (" in shown
     assert "+      mountPath: /opt/gpu-tiers/python" in shown
-    assert "+  podFailurePolicy:" in shown, "of the Job itself"
     assert len(shown.splitlines()) < 100
     patch = str(findings("-f", file)[0]["pods"])
     assert "class Listener" in patch
+
+
+def test_what_a_job_itself_gets_is_shown_with_its_price() -> None:
+    _, shown, _ = review("-f", str(EXAMPLES / "warnings" / "lost-node.yaml"))
+    assert "+  podFailurePolicy:" in shown
+    assert "[lost-node] added podFailurePolicy: " in shown
 
 
 def test_it_says_how_pods_would_lie_to_others(tmp_path: Path) -> None:

@@ -357,7 +357,10 @@ NO_POLICIES = {
     "no YAML": ("a: [", "not YAML: "),
     "a key twice": ("kind: TierPolicy\nkind: TierPolicy\n", 'not YAML: "kind" is written twice'),
     "an endless nesting": ("a: " + "[" * 5000, "nested too deep"),
-    "a tag": ("a: !!python/object/apply:os.system [id]", "not YAML: "),
+    "a tag, which is overlooked": (
+        "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\na: !!python/object/apply:os.system [id]",
+        "a: there is no such field",
+    ),
 }
 
 

@@ -23,6 +23,7 @@ RIGHTS: Mapping[Part, str] = {
     "certificates": "get the Secret with the certificate",
     "leader": "get the Lease of gpu-tiers",
     "failed_hooks": "list events in all namespaces",
+    "lost_pods": "list jobs.batch",
     "version": "get /version",
 }
 
@@ -34,7 +35,17 @@ _OF_READER: frozenset[Part] = frozenset(
     {"classes", "device_classes", "tenants", "nodes", "capacity", "leader", "policy_in_force"}
 )
 _OF_CLUSTER_READER: frozenset[Part] = frozenset(
-    {"namespaces", "pods", "gangs", "pod_groups", "budgets", "configurations", "admission_policies", "failed_hooks"}
+    {
+        "namespaces",
+        "pods",
+        "gangs",
+        "pod_groups",
+        "budgets",
+        "configurations",
+        "admission_policies",
+        "failed_hooks",
+        "lost_pods",
+    }
 )
 ASK_FOR_READER = (
     f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "

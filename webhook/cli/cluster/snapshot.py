@@ -15,6 +15,7 @@ from webhook.cluster.cluster import Cluster
 from webhook.cluster.disruption_budgets import disruption_budgets
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.listed import priority_classes
+from webhook.cluster.lost_pods import ending_on_node, lost_pods
 from webhook.cluster.pod_listing import PodSummary, list_pods
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery, served_version
@@ -41,9 +42,12 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     slices = await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), [])
     counted_by_claims: dict[Part, str] = {"capacity": COUNTED_BY_CLAIMS} if slices else {}
+    nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
+    ending = [ending_on_node(p.namespace, p.name, p.node, p.owner, ends=bool(p.ends)) for p in pods]
     return replace(
         found,
-        nodes=await reader.part("nodes", gpu_nodes(client, policy), ()),
+        nodes=nodes,
+        lost_pods=await reader.part("lost_pods", lost_pods(client, ending, nodes), ()),
         pods=pods,
         taken=taken,
         gangs=await reader.part("gangs", gangs_of_cluster(client, found, listed_cluster(found, reader.lookups)), ()),

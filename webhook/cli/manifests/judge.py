@@ -126,7 +126,9 @@ class Judge(msgspec.Struct, frozen=True):
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
         # the uid that an API server gives it before it is validated
         born = {**after, "metadata": {**after["metadata"], "uid": f"{document.uid}/{place}"}} if place else after
-        return mutated.patch, after, await self.ask("validate", request_for(document, born, dry_run=self.dry_run))
+        validated = await self.ask("validate", request_for(document, born, dry_run=self.dry_run))
+        told = tuple(dict.fromkeys((*mutated.warnings, *validated.warnings)))
+        return mutated.patch, after, replace(validated, warnings=told)
 
     def _uncounted(self, *pods: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))

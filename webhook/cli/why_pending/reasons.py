@@ -1,7 +1,7 @@
 """Finds out why a pod or a workload's pods do not run, or why there are none."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -17,6 +17,8 @@ from webhook.cli.explain.next_pod import running_pods
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
+from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.lost_pods import EndingOnNode, ending_on_node, lost_pods, way_out
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
@@ -25,7 +27,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.templates import pod_templates
-from webhook.policy.workloads.workload import has_ended, is_suspended
+from webhook.policy.workloads.workload import MANAGED_BY, has_ended, is_suspended, manager_elsewhere
 from webhook.report.waiting import (
     PENDING,
     RefusedPods,
@@ -47,10 +49,34 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
         tier=tier.name if tier else "",
         waits=stands.state in PENDING,
     )
+    if stands.state == "ending":
+        return replace(found, sentences=(*found.sentences, *await on_lost_node(asked, [document.tree])))
     if stands.state == "gated":
         held = await held_by_quota(asked, pod) if pod.waits_for_quota else ()
         return replace(found, sentences=(*found.sentences, *held, *await kueue_about(asked, document)))
     return await unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
+
+
+async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, ...]:
+    """Sentences on the pods that their Job does not replace because their node is lost."""
+    ending = [_ending(pod) for pod in pods if standing(pod).state == "ending"]
+    if not any(ending):
+        return ()
+    lost, reader = "whether its node is lost", asked.reader
+    nodes = await reader.part("nodes", gpu_nodes(reader.client, asked.policy), (), lost)
+    found = await reader.part("lost_pods", lost_pods(reader.client, ending, nodes), (), lost)
+    return tuple(
+        f"Pod {each.name} ends on node {each.node}, which is not Ready. Its Job has podReplacementPolicy Failed, so it "
+        f"makes no other one until the end is reported. {way_out(each.node)}."
+        for each in found
+    )
+
+
+def _ending(tree: Tree) -> EndingOnNode | None:
+    pod = view(tree, Pod)
+    return ending_on_node(
+        pod.metadata.namespace, pod.metadata.name, pod.spec.node_name, pod.metadata.controller, ends=True
+    )
 
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
@@ -93,7 +119,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
         age = (datetime.now(UTC) - created).total_seconds()
-        if has_ended(document.tree) or is_suspended(document.tree) or age > YOUNG:
+        if has_ended(document.tree) or _held_back(document) or age > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
@@ -111,6 +137,8 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
         held = view(waiting[0], Pod).waits_for_quota
         rollout = beside_old_pods(document.tree, document.group_kind) if held else ()
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
+    lost = await on_lost_node(asked, pods or ())
+    found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
     refused = await last_refusal(asked, document.namespace, document.uid, pods or ())
     if refused is None and not waiting:
         return await _without_refusal(asked, document, found, pods)
@@ -167,17 +195,18 @@ async def _without_refusal(
 ) -> WhyPending:
     if pods and not has_ended(document.tree):
         running = sum(standing(each).state == "running" for each in pods)
-        return replace(found, sentences=(f"None of its pods is pending: {running} of {len(pods)} run.",))
-    told = _without_pods(asked, document, known=pods is not None)
-    return replace(found, sentences=tuple([each async for each in told]))
+        told = f"None of its pods is pending: {running} of {len(pods)} run."
+        return replace(found, sentences=(*found.sentences, told))
+    without = _without_pods(asked, document, known=pods is not None)
+    return replace(found, sentences=tuple([each async for each in without]))
 
 
 async def _without_pods(asked: AskedCluster, document: Document, *, known: bool) -> AsyncIterator[str]:
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     if has_ended(document.tree):
         yield f"It has {_end_of(document.tree)}, and makes no pods any more."
-    elif is_suspended(document.tree):
-        yield "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
+    elif held_back := _held_back(document):
+        yield held_back
         for each in await kueue_about(asked, document):
             yield each
     elif row and (counts := _counts(document.tree, row)) and not any(counts):
@@ -190,6 +219,15 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
     elif known and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+
+
+def _held_back(document: Document) -> str:
+    """Why its own controller makes no pods, by its spec; "" where it does."""
+    if is_suspended(document.tree):
+        return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
+    manager = manager_elsewhere(document.tree, document.group_kind)
+    place, _ = MANAGED_BY.get(document.group_kind, ("", ()))
+    return f"{manager} manages it ({place}), so its own controller makes no pods here." if manager else ""
 
 
 def _end_of(tree: Tree) -> str:

@@ -1,7 +1,9 @@
 """Keeps preemptions from failing a Job for good: a podFailurePolicy for one that has none, warnings for others.
 
-Rules are tried in their order, and the first that matches decides.
+A warning follows from three answers: what the Job's rules do with a preempted pod, how many such pods the Job survives,
+and what a JobSet does when the Job fails. Rules are tried in their order, and the first that matches decides.
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
+JobSet's rules: executeFailurePolicy in pkg/controllers/failure_policy.go of kubernetes-sigs/jobset.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,9 +14,10 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, View, all_at, at, mapped, view
 
+JOB = GroupKind("batch", "Job")
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""
-SMALL_BACKOFF = 20
+ENOUGH = 20
 """Preemptions that a training run of weeks may well see: a higher limit was set by somebody who counted on them."""
 ENDED_BY_SIGTERM = 143
 MOST_RULES = 20
@@ -63,10 +66,50 @@ class FailurePolicy(View, frozen=True):
 class JobSpec(View, frozen=True):
     """A Job's spec, as far as failures are concerned."""
 
-    backoff_limit: int = DEFAULT_BACKOFF
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
     pod_failure_policy: FailurePolicy | None = None
     pod_replacement_policy: str = ""
     template: Pod = Pod()
+
+    @property
+    def rules(self) -> tuple[FailureRule, ...]:
+        return self.pod_failure_policy.rules if self.pod_failure_policy else ()
+
+    @property
+    def limit(self) -> tuple[str, int]:
+        """The field that bounds how many pods may fail, and its value. A limit for each index lifts the default."""
+        per_index, whole = self.backoff_limit_per_index, self.backoff_limit
+        if per_index is None:
+            return "backoffLimit", DEFAULT_BACKOFF if whole is None else whole
+        if whole is not None and whole < per_index:
+            return "backoffLimit", whole
+        return "backoffLimitPerIndex", per_index
+
+
+class RestartRule(View, frozen=True):
+    """One rule of a JobSet's failurePolicy."""
+
+    action: str = ""
+    on_job_failure_reasons: tuple[str, ...] = ()
+    on_job_failure_message_patterns: tuple[str, ...] = ()
+    target_replicated_jobs: tuple[str, ...] = ()
+
+    @property
+    def uncounted(self) -> bool:
+        """Tells whether its restarts don't count against maxRestarts."""
+        return self.action.endswith("AndIgnoreMaxRestarts")
+
+    def applies(self, name: str, reason: str) -> bool:
+        named = not self.target_replicated_jobs or name in self.target_replicated_jobs
+        return named and (not self.on_job_failure_reasons or reason in self.on_job_failure_reasons)
+
+
+class RestartPolicy(View, frozen=True):
+    """A JobSet's failurePolicy."""
+
+    max_restarts: int = 0
+    rules: tuple[RestartRule, ...] = ()
 
 
 class _Job(View, frozen=True):
@@ -74,6 +117,7 @@ class _Job(View, frozen=True):
 
 
 class _Named(View, frozen=True):
+    name: str = ""
     template: _Job = _Job()
 
 
@@ -82,6 +126,32 @@ class _Holder(View, frozen=True):
 
     job_template: _Job = _Job()
     replicated_jobs: tuple[_Named, ...] = ()
+    failure_policy: RestartPolicy | None = None
+
+
+class JobSeen(View, frozen=True):
+    """A Job in a workload: its place, its spec, and what a JobSet does when it fails; None outside a JobSet."""
+
+    path: str
+    spec: JobSpec
+    name: str = ""
+    restarts: RestartPolicy | None = None
+
+    def after(self, reason: str) -> tuple[str, int]:
+        """The JobSet's action on a Job that fails for this reason, and how many such failures it survives.
+
+        A rule with message patterns may match or not. One that restarts without a limit is taken to match, so that no
+        warning comes where none is due.
+        """
+        if self.restarts is None:
+            return "", 0
+        for rule in self.restarts.rules:
+            if not rule.applies(self.name, reason) or (rule.on_job_failure_message_patterns and not rule.uncounted):
+                continue
+            if rule.uncounted:
+                return rule.action, ENOUGH
+            return rule.action, 0 if rule.action == "FailJobSet" else self.restarts.max_restarts
+        return "RestartJobSet", self.restarts.max_restarts
 
 
 _PREEMPTED: Tree = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -123,17 +193,27 @@ def _wrote_replacement(tree: Tree) -> bool:
     return "podReplacementPolicy" in str(text) or any(at(each, _OWNED) is not None for each in applied)
 
 
+LOST_NODE = AdmissionWarning("lost-node")
+"""The price of a podFailurePolicy of ours, told to whoever applies what gets one."""
+
+
 def job_warnings(tree: Tree, kind: GroupKind, *, adds: bool) -> tuple[AdmissionWarning, ...]:
     """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says.
 
-    `adds`: the policy lets us add a podFailurePolicy, so that a Job that gets one needs no warning.
+    `adds`: the policy lets us add a podFailurePolicy. A Job that gets one needs no warning on its failures. If another
+    workload makes that Job, its author is told the price here, and the author of a Job when it is patched.
     """
     try:
-        found = [(path, spec) for path, spec in _jobs(tree, kind) if not (adds and _is_free(spec, tree))]
-        told = [warning for path, spec in found for warning in _said(path, spec)]
+        told = [warning for job in _jobs(tree, kind) for warning in _of_job(job, tree, kind, adds=adds)]
         return tuple(dict.fromkeys((*told, *_never_again(tree, kind))))
     except Refused:
         return ()
+
+
+def _of_job(job: JobSeen, tree: Tree, kind: GroupKind, *, adds: bool) -> Iterable[AdmissionWarning]:
+    if adds and _is_free(job.spec, tree):
+        return () if kind == JOB else (LOST_NODE,)
+    return _said(job, adds=adds)
 
 
 _RESTARTS = frozenset({"OnFailure", "Always", "ExitCode"})
@@ -160,37 +240,70 @@ def _never_again(tree: Tree, kind: GroupKind) -> Iterator[AdmissionWarning]:
             yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=kind.kind)
 
 
-def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:
+def _jobs(tree: Tree, kind: GroupKind) -> Iterator[JobSeen]:
     spec = tree.get("spec") or {}
     match kind:
         case ("batch", "Job"):
-            yield "spec", view(spec, JobSpec)
+            yield JobSeen(path="spec", spec=view(spec, JobSpec))
         case ("batch", "CronJob"):
-            yield "spec.jobTemplate.spec", view(spec, _Holder).job_template.spec
+            yield JobSeen(path="spec.jobTemplate.spec", spec=view(spec, _Holder).job_template.spec)
         case ("jobset.x-k8s.io", "JobSet"):
             yield from _replicated("spec", spec)
         case ("trainer.kubeflow.org", "TrainJob"):
             yield from _replicated("runtime", mapped(at(tree, "runtime.spec.template.spec")))
 
 
-def _replicated(place: str, spec: Tree) -> Iterator[tuple[str, JobSpec]]:
-    for index, each in enumerate(view(spec, _Holder).replicated_jobs):
-        yield f"{place}.replicatedJobs[{index}].template.spec", each.template.spec
+def _replicated(place: str, spec: Tree) -> Iterator[JobSeen]:
+    held = view(spec, _Holder)
+    for index, each in enumerate(held.replicated_jobs):
+        path = f"{place}.replicatedJobs[{index}].template.spec"
+        yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=held.failure_policy)
 
 
-def _said(path: str, spec: JobSpec) -> Iterator[AdmissionWarning]:
-    rules = spec.pod_failure_policy.rules if spec.pod_failure_policy else ()
-    for index, rule in enumerate(rules):
-        if rule.on_preemption:
-            if rule.action != "Ignore":
-                break
-            return
-        if rule.on_sigterm and rule.action != "Ignore":
-            yield AdmissionWarning("job-exit-code", path=f"{path}.podFailurePolicy.rules[{index}]")
-            return
-    if spec.backoff_limit >= SMALL_BACKOFF:
+_REASONS = {"FailJob": "PodFailurePolicy", "FailIndex": "FailedIndexes"}
+"""Why a Job fails, as its condition Failed says it, by the action of the rule."""
+_LIMITS = {"backoffLimit": "BackoffLimitExceeded", "backoffLimitPerIndex": "FailedIndexes"}
+"""The same, by the limit that is exceeded."""
+
+
+def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
+    # 1. Find the rule that decides on a preempted pod whose program ended with 143. A rule that ignores this code does
+    #    not decide, because a program may end with another one.
+    rules, (field, limit) = job.spec.rules, job.spec.limit
+    deciding = (each for each in enumerate(rules) if each[1].on_preemption or _acts_on_sigterm(each[1]))
+    index, rule = next(deciding, (0, FailureRule(action="Count")))
+    wished = next((each.action for each in rules if each.on_preemption), "")
+    if rule.action == "Ignore":
         return
-    if path.startswith("runtime"):
-        yield AdmissionWarning("runtime-backoff", limit=spec.backoff_limit)
-    else:
-        yield AdmissionWarning("job-backoff", limit=spec.backoff_limit)
+    before_wished = AdmissionWarning("job-exit-code", path=f"{job.path}.podFailurePolicy.rules[{index}]")
+
+    # 2. Where the pod counts, say so unless Job and JobSet together survive enough of them.
+    if rule.action == "Count":
+        _, restarts = job.after(_LIMITS[field])
+        if (limit + 1) * (restarts + 1) > ENOUGH:
+            return
+        yield _counted(job, field, limit, adds=adds) if wished in ("", "Count") else before_wished
+        return
+
+    # 3. The author's rule on DisruptionTarget chooses that the Job fails. Only a JobSet may count that against a limit.
+    action, restarts = job.after(_REASONS.get(rule.action, ""))
+    if rule.action == wished:
+        if action.startswith("Restart") and restarts < ENOUGH:
+            yield AdmissionWarning("restarts-counted", most=restarts)
+        return
+
+    # 4. Another rule comes first, and fails the Job for good.
+    if restarts < ENOUGH:
+        yield before_wished
+
+
+def _acts_on_sigterm(rule: FailureRule) -> bool:
+    return rule.on_sigterm and rule.action != "Ignore"
+
+
+def _counted(job: JobSeen, field: str, limit: int, *, adds: bool) -> AdmissionWarning:
+    """The warning that preemptions count. A runtime whose pods would restart Never would get a policy of ours."""
+    never, own = job.spec.template.spec.restart_policy == "Never", job.spec.pod_failure_policy is not None
+    if adds and job.path.startswith("runtime") and not never and not own:
+        return AdmissionWarning("runtime-backoff", limit=limit)
+    return AdmissionWarning("job-backoff", field=field, limit=limit)

@@ -49,6 +49,13 @@ def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
 
 
+def pods_on_lost_nodes(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """One line for each pod, because each may be on a node of its own."""
+    for pod in snapshot.lost_pods:
+        what = f"Pod/{pod.name} ends on node {pod.node}, which is not Ready; its Job waits for the end"
+        yield Mistake(f"Job/{pod.job} in {pod.namespace}", what)
+
+
 def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """The pods of one workload are told of once."""
     for made_by, pods in _by_maker(pod for pod in snapshot.pods if pod.grace > AUTOSCALER_SECONDS):
@@ -167,6 +174,17 @@ RULES = (
         "The pod ended, and its save was not confirmed in time: the next one may go on from an older checkpoint.",
         "Read the event with `kubectl describe pod` and the program's log. Give the save more time with "
         "`gpu-tiers.dev/checkpoint-timeout`.",
+    ),
+    LintRule(
+        "pod-on-lost-node",
+        Severity.WARNING,
+        ("pods", "nodes", "lost_pods"),
+        pods_on_lost_nodes,
+        "With `podReplacementPolicy: Failed` a Job makes no other pod before this one has ended, and nothing reports "
+        "an end from a lost node. A `podFailurePolicy`, also the one that gpu-tiers adds, brings that value.",
+        "If the node is off and stays so, say so: `kubectl taint nodes NODE "
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, or delete the Node. `checkpoint.podFailurePolicy: "
+        "Leave` in the policy adds no podFailurePolicy to Jobs of later; docs/checkpointing.md says what that costs.",
     ),
     LintRule(
         "grace-beyond-autoscaler",

@@ -9,6 +9,7 @@ import msgspec
 from webhook.cluster.admission_policies import AdmissionPolicy
 from webhook.cluster.disruption_budgets import DisruptionBudget
 from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.lost_pods import EndingOnNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import WebhookConfiguration
 from webhook.config.published import InstalledPolicy
@@ -123,6 +124,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     certificates: tuple[CertificateSeen, ...] = ()
     running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()
+    lost_pods: tuple[EndingOnNode, ...] = ()
     version: tuple[int, int] = (0, 0)
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
 

@@ -16,8 +16,10 @@ JOB, CRON_JOB, JOB_SET = (
 TRAIN_JOB = GroupKind("trainer.kubeflow.org", "TrainJob")
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
 COUNT = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+FAIL = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+FAIL_INDEX = {"action": "FailIndex", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; let podFailurePolicy ignore DisruptionTarget"
-EXIT_CODE = "[job-exit-code] {}.podFailurePolicy.rules[0] acts on exit code 143 before DisruptionTarget is ignored"
+EXIT_CODE = "[job-exit-code] {}.podFailurePolicy.rules[0] acts on exit code 143 before one on DisruptionTarget"
 
 
 def on_codes(operator: str, *values: int, action: str = "FailJob") -> dict[str, Any]:
@@ -46,6 +48,33 @@ SAID: dict[str, tuple[dict[str, Any], list[str]]] = {
     "another code fails the Job first": (a_spec(on_codes("In", 42), IGNORE), []),
     "all but 143 fails the Job first": (a_spec(on_codes("NotIn", 143), IGNORE), []),
     "143 fails the Job after": (a_spec(IGNORE, on_codes("In", 143)), []),
+    "the author lets a preemption fail the Job": (a_spec(FAIL), []),
+    "and so does 143 before": (a_spec(on_codes("NotIn", 0), FAIL), []),
+    "143 is counted first, so no preemption fails it": (
+        a_spec(on_codes("In", 143, action="Count"), FAIL),
+        [EXIT_CODE.format("spec")],
+    ),
+    "143 is counted first, with a limit that lasts": (
+        a_spec(on_codes("In", 143, action="Count"), FAIL, backoffLimit=20),
+        [],
+    ),
+    "143 fails the Job, and nothing else is said": (a_spec(on_codes("In", 143)), [EXIT_CODE.format("spec")]),
+    "143 is ignored, another code is not": (a_spec(on_codes("In", 143, action="Ignore")), [BACKOFF.format(6)]),
+    "the author lets a preemption fail its index": (a_spec(FAIL_INDEX, backoffLimitPerIndex=1), []),
+    "143 fails the index first": (
+        a_spec(on_codes("In", 143, action="FailIndex"), IGNORE, backoffLimitPerIndex=1),
+        [EXIT_CODE.format("spec")],
+    ),
+    "a limit for each index": ({"backoffLimitPerIndex": 3}, [BACKOFF.replace("Limit ", "LimitPerIndex ").format(3)]),
+    "a limit for each index that lasts": ({"backoffLimitPerIndex": 30}, []),
+    "a limit for each index, and a lower one for all": (
+        {"backoffLimitPerIndex": 30, "backoffLimit": 2},
+        [BACKOFF.format(2)],
+    ),
+    "as the API server fills it in beside a limit for each index": (
+        {"backoffLimitPerIndex": 3, "backoffLimit": 2147483647},
+        [BACKOFF.replace("Limit ", "LimitPerIndex ").format(3)],
+    ),
 }
 
 
@@ -64,6 +93,58 @@ def test_a_cron_job_s_jobs() -> None:
 def test_a_job_set_s_jobs_are_told_of_once() -> None:
     jobs = [{"name": name, "template": {"spec": {"backoffLimit": 0}}} for name in ("driver", "workers")]
     assert [*words(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET, adds=False))] == [BACKOFF.format(0)]
+
+
+def restarting(most: int, *rules: dict[str, Any]) -> dict[str, Any]:
+    return {"failurePolicy": {"maxRestarts": most, "rules": list(rules)}}
+
+
+def for_reason(action: str, *reasons: str, **fields: object) -> dict[str, Any]:
+    return {"action": action, "onJobFailureReasons": list(reasons), **fields}
+
+
+COUNTED = "[restarts-counted] a preemption takes one of maxRestarts {}; RestartJobSetAndIgnoreMaxRestarts takes none"
+WITHOUT_END = "RestartJobSetAndIgnoreMaxRestarts"
+ON_RULE, ON_LIMIT = for_reason(WITHOUT_END, "PodFailurePolicy"), for_reason(WITHOUT_END, "BackoffLimitExceeded")
+JOB_SETS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "JobSet's own example: a preemption restarts it and counts for nothing": (
+        restarting(3, ON_RULE),
+        a_spec(FAIL, backoffLimit=0),
+        [],
+    ),
+    "the same, where all codes but 0 come first": (restarting(3, ON_RULE), a_spec(on_codes("NotIn", 0), FAIL), []),
+    "a code comes first, and another rule of the JobSet": (
+        restarting(3, ON_LIMIT),
+        a_spec(on_codes("NotIn", 0), IGNORE),
+        [EXIT_CODE.replace("{}.podFailurePolicy.rules[0]", "spec.replicatedJobs[0].template.spec.podFailurePol…")],
+    ),
+    "each preemption takes a restart": (restarting(3), a_spec(FAIL), [COUNTED.format(3)]),
+    "no restart is left": (restarting(0), a_spec(FAIL), [COUNTED.format(0)]),
+    "so many restarts that nobody notices": (restarting(20), a_spec(FAIL), []),
+    "the author lets it end": (restarting(3, for_reason("FailJobSet")), a_spec(FAIL), []),
+    "the rule is of another job": (
+        restarting(3, {**ON_RULE, "targetReplicatedJobs": ["driver"]}),
+        a_spec(FAIL),
+        [COUNTED.format(3)],
+    ),
+    "the first rule decides": (restarting(3, for_reason("RestartJob"), ON_RULE), a_spec(FAIL), [COUNTED.format(3)]),
+    "a rule that may match": (restarting(3, {**ON_RULE, "onJobFailureMessagePatterns": ["x"]}), a_spec(FAIL), []),
+    "a rule that may fail it": (
+        restarting(3, {**for_reason("FailJobSet"), "onJobFailureMessagePatterns": ["x"]}, ON_RULE),
+        a_spec(FAIL),
+        [],
+    ),
+    "the Job's limit is exceeded, and that counts for nothing": (restarting(3, ON_LIMIT), {"backoffLimit": 0}, []),
+    "the Job's limit and the restarts are enough together": (restarting(6), {"backoffLimit": 2}, []),
+    "the Job's limit and the restarts are few": (restarting(3), {"backoffLimit": 2}, [BACKOFF.format(2)]),
+}
+
+
+@pytest.mark.parametrize("name", JOB_SETS)
+def test_what_a_job_set_makes_of_a_job_that_fails(name: str) -> None:
+    policy, spec, sentences = JOB_SETS[name]
+    tree = {"spec": {**policy, "replicatedJobs": [{"name": "workers", "template": {"spec": spec}}]}}
+    assert [*words(job_warnings(tree, JOB_SET, adds=False))] == sentences
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"podFailurePolicy": []}, {"backoffLimit": "6"}])
@@ -115,8 +196,13 @@ def test_which_job_gets_a_policy_by_which_preemptions_do_not_count(name: str) ->
         assert [*words(job_warnings(tree, JOB, adds=False))] == [BACKOFF.format(6)]
 
 
-def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made() -> None:
-    assert job_warnings({"spec": {"replicatedJobs": [{"template": {"spec": NEVER}}]}}, JOB_SET, adds=True) == ()
+WHEN = "once it is deleted or tainted out-of-service"
+PRICE = f"[lost-node] added podFailurePolicy: pods on a lost node are replaced {WHEN}"
+
+
+def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made_and_their_author_is_told_the_price_once() -> None:
+    jobs = {"spec": {"replicatedJobs": [{"template": {"spec": NEVER}}, {"template": {"spec": NEVER}}]}}
+    assert [*words(job_warnings(jobs, JOB_SET, adds=True))] == [PRICE]
 
 
 RUNTIME_BACKOFF = (
@@ -127,13 +213,14 @@ RUNTIMES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"template": {"spec": {}}},
         [RUNTIME_BACKOFF.format(6)],
     ),
-    "a runtime whose Job gets a policy of ours when JobSet makes it": (NEVER, []),
+    "a runtime whose Job gets a policy of ours when JobSet makes it": (NEVER, [PRICE]),
+    "a runtime whose pods restart Never, with a policy that counts": (NEVER | a_spec(COUNT), [BACKOFF.format(6)]),
     "a runtime with a policy of its own": (NEVER | a_spec(IGNORE), []),
     "a runtime that fails at 143": (
         NEVER | a_spec(on_codes("In", 143)),
         [
             EXIT_CODE.partition("{}")[0]
-            + "runtime.replicatedJobs[0].template.spec.podFai… acts on exit code 143 before DisruptionTarget is ignored"
+            + "runtime.replicatedJobs[0].template.spec.podFailure… acts on exit code 143 before one on DisruptionTarget"
         ],
     ),
 }

@@ -5,6 +5,7 @@ from typing import Any
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import a_cluster, a_listed_pod, found
 from webhook.cluster.disruption_budgets import DisruptionBudget
+from webhook.cluster.lost_pods import EndingOnNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -121,3 +122,11 @@ def test_tiers_that_follow_one_another_leave_no_room_for_a_boost() -> None:
     assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == told
     assert found("no-room-for-costs", a_cluster(a_policy(**close))) == []
     assert found("no-room-for-costs", a_cluster(a_policy(**writing))) == []
+
+
+def test_a_pod_on_a_lost_node_that_its_job_does_not_replace() -> None:
+    lost = EndingOnNode("team-alpha", "train-0", "n1", "train")
+    assert found("pod-on-lost-node", a_cluster(lost_pods=(lost,))) == [
+        "Job/train in team-alpha: Pod/train-0 ends on node n1, which is not Ready; its Job waits for the end"
+    ]
+    assert found("pod-on-lost-node", a_cluster()) == []
