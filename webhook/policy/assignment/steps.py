@@ -18,6 +18,7 @@ from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, Ti
 from webhook.policy.classification.evidence import MOST_READ, Evidence
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
+from webhook.policy.workloads.workload_types import WorkloadType
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 
@@ -51,6 +52,22 @@ def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | 
     without = _by_evidence(evidence.otherwise, asked)
     stands = without.tier if without and without.tier else _without_type(asked)
     return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
+
+
+def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | None:
+    """The workload type that brings its hook: that of evidence good enough for the type's tier.
+
+    Evidence that is too weak for that counts only where the pod was given the same tier: a person may have written
+    the label that the warning names.
+    """
+    given = assignment.demoted_from or (assignment.tier.name if assignment.tier else "")
+    evidence = asked.evidence
+    while evidence is not None:
+        tier = _of_type(evidence, asked)
+        if evidence.grade >= asked.policy.raise_by or (tier and tier.name == given):
+            return evidence.type
+        evidence = evidence.otherwise
+    return None
 
 
 def _without_type(asked: TierRequest) -> Tier:
