@@ -105,7 +105,7 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
         clue, workload_type = asked.evidence.text, asked.evidence.type
         yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
     elif asked.evidence and _guessed_to_the_top(asked, assignment):
-        yield AdmissionWarning("guess-at-top", clue=asked.evidence.text)
+        yield AdmissionWarning("guess-at-top", basis=asked.evidence.basis)
     elif asked.evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
@@ -113,10 +113,14 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
 
 
 def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
-    """Tells whether a guess of any grade gives the highest of several tiers, whose pods evict all others."""
+    """Tells whether less than proof gives the highest of several tiers, whose pods evict all others.
+
+    A launcher's usual use is enough where what runs confirms it.
+    """
     evidence, tiers = asked.evidence, list(asked.policy.tiers)
-    guessed = evidence is not None and evidence.grade < Grade.Usual and assignment.step == "workload-type"
-    return guessed and len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
+    if evidence is None or evidence.grade is Grade.Proven or evidence.confirmed or assignment.step != "workload-type":
+        return False
+    return len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
 
 
 def _either(names: list[str]) -> str:
