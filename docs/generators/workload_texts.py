@@ -14,14 +14,15 @@ The first of these that says something counts:
    comes before the kind.
 2. **A label** that only pods of one type have. An operator writes it ([by API group](#kinds-by-api-group)), or a chart
    or a spawner does ([without a kind](#labels-without-a-kind)).
-3. **The usual use** of the outermost owner, unless a guess says another type: a Job, a JobSet or a RayCluster can be
-   anything, and is usually one thing. A Job with more Indexed completions than run at once is usually batch, also in
-   a JobSet: its pods don't wait for one another.
+3. **The usual use** of the outermost owner, unless a guess says another type: a Job, a JobSet, a RayCluster or an
+   MPIJob starts any program, and is usually one thing. A Job with more Indexed completions than run at once is usually
+   batch, also in a JobSet: its pods don't wait for one another.
 4. **A guess** from what the workload runs, its image, its name or its ports ([guesses](#guesses)).
 
 The first two are proof, so a claim against them can be refused (`allowedTiersByType`); so can one against a guess that
 shows what runs. The usual use chooses a tier and forbids nothing. A guess that only hints may lower the tier but not
-raise it, unless the policy says `raiseBy: Hinted`. [What each may do, and why](decisions/evidence.md).
+raise it, unless the policy says `raiseBy: Hinted`. Evidence that is too weak for the tier brings no checkpoint hook
+either. [What each may do, and why](decisions/evidence.md).
 
 If nothing tells the type, the default tier of the tenant, of the namespace or of the policy applies:
 [which tier a pod gets](policy.md#which-tier-a-pod-gets)."""
@@ -61,21 +62,21 @@ A guess is made from these sources. [Words behind a guess](workload-words.md) li
 | source | grade | what is looked at |
 | --- | --- | --- |
 | command | shown | commands, arguments and the scripts in them: programs, subcommands, options, names of scripts |
-| variable | shown | the names of environment variables |
+| variable | shown | the names of environment variables, and of those that a shell sets in a command |
 | image | shown | the words of its path, else of its tag; only of containers that ask for devices, if any does |
 | readiness probe | shown | a path as model servers have it: `/v1/…`, `/health`, `/ready`, `/generate`, `/predict` |
-| name and port | shown | a name that says serving, of what declares a port or a readiness probe |
+| name and port | shown | a name or an unlisted kind that says serving, of what declares a port or a readiness probe |
 | names | shown | what the whole is called and what its container is called, where both say training |
-| name | hinted | the names of the owners, the outermost first, then of the pod, its app labels and its containers |
+| name | hinted | of the owners, the outermost first, of the pod, its app labels, containers, an unlisted API group |
 | port | hinted | declared ports that programs are known by |
 | service account or variable | hinted | a program's name, of a variable in its first word: `VLLM_USE_V1` |
 
-The sources of a kind are asked in the order in which [its line](#kinds-by-api-group) names them, and the first that
-says something counts. Where that only hints, and a later source shows the same type, the later one is quoted. For all
-other pods the order is: command, variable, the kind of an owner that is not listed, image, name and port, names, name,
-readiness probe, port, any port or readiness probe at which others may ask (serving), and then what the service account
-and the variables are called after. A pod without an owner whose `restartPolicy` is `Never` or `OnFailure` is usually
-batch, as a Job is; where it has no command, that is a hint.
+Sources that show are asked before sources that hint, so a name or a port takes nothing from what runs. Among sources of
+one grade the first that says something counts, in the order in which [the kind's line](#kinds-by-api-group) names them.
+For all other pods that order is: command, variable, image, name and port, names, readiness probe; then the kind of an
+owner that is not listed, name, port, any port or readiness probe at which others may ask (serving), and what the
+service account and the variables are called after. A pod without an owner whose `restartPolicy` is `Never` or
+`OnFailure` is usually batch, as a Job is; where it has no command, that is a hint.
 
 - In a command, a program, a subcommand, an option or the name of a script counts more than a launcher (`torchrun`), a
   launcher more than a command that waits (`sleep infinity`), and that more than a look at the GPUs (`nvidia-smi`).
@@ -92,6 +93,8 @@ batch, as a Job is; where it has no command, that is a hint.
   before batch. Where it is made to end, as a Job is, batch comes before serving.
 - What is made to end is not serving by its variables, its image or its name alone. In a JobSet, name and image
   together say serving.
+- A guess says whose name it quotes. In an API group `batch`, `apps` and the like tell nothing, because many a group is
+  called after one of Kubernetes' own.
 - Of the name of a PyTorchJob and its like only a word of batch counts, such as `eval` or `benchmark`.
 - The containers of a gang are read as one: a worker that waits for its launcher is what the launcher is.
 - Upper and lower case are the same, and of a command the first {longest:,} characters are read."""

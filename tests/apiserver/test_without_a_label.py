@@ -55,3 +55,20 @@ def test_what_nothing_tells_gets_the_default_and_the_label_that_settles_it(
         "Warning: [type-unknown] unknown type gets gpu-interactive; label it gpu-tiers.dev/tier: gpu-training, "
         "gpu-serving or gpu-batch"
     )
+
+
+MATMUL = ["mpirun", "-n", "2", "python", "/work/matmul.py"]
+
+
+def a_gpu_container(**more: object) -> Tree:
+    return {"name": "main", "image": "registry.example.com/x:1", "resources": {"limits": {"nvidia.com/gpu": 1}}, **more}
+
+
+def test_an_mpijob_proves_only_that_it_is_mpi(installed: Installed, namespace: str) -> None:
+    specs = {"Worker": {"replicas": 1, "template": {"spec": {"containers": [a_gpu_container(command=MATMUL)]}}}}
+    job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "matmul"}}
+    told = installed.create(job | {"spec": {"mpiReplicaSpecs": specs}}, namespace).stderr
+    assert (
+        "Warning: [guess-at-top] top tier by the usual use of its kind, MPIJob/matmul; if wrong, label it "
+        "gpu-tiers.dev/tier" in told
+    )

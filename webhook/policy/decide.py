@@ -17,7 +17,7 @@ from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.assignment.kueue import class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
 from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
-from webhook.policy.assignment.steps import assign, earlier_assignment, type_warnings
+from webhook.policy.assignment.steps import assign, earlier_assignment, type_given, type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
@@ -188,9 +188,8 @@ def decision_with(
 ) -> Decision:
     """The decision with this assignment on so many pods that hold so many GPUs each."""
     pod, policy = asked.pod, asked.policy
-    workload_type = assignment.evidence.type if assignment.evidence else None
     tier = assignment.tier.name if assignment.tier else None
-    hook = plan_hook(pod, workload_type, asked.facts, policy, tier)
+    hook = plan_hook(pod, type_given(asked, assignment), asked.facts, policy, tier)
     wanted = policy.placement.get(tier or "")
     placement = plan_placement(pod, asked.facts, policy.kinds, wanted) if wanted else None
     needed = GangPart(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None

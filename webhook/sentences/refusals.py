@@ -128,7 +128,26 @@ _OF_QUOTAS: Mapping[str, str] = {
     "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
     ". {flavor}{fits}",
 }
+_OF_THE_API_SERVER: Mapping[str, str] = {
+    "kind-not-served": '"{version:shown}" has no {kind}; write {served}',
+    "job-restarts": "{policy:shown}; a {kind} takes Never or OnFailure",
+    "job-restart-absent": "absent, which means Always; a {kind} takes Never or OnFailure",
+    "failure-policy-restarts": "OnFailure; a Job with a podFailurePolicy takes Never alone",
+    "stays-without-restart": "{policy:shown}; a {kind} takes Always alone: leave it out",
+    "selector-absent": "absent; a {kind} selects its pods by labels of its template: write them as matchLabels",
+    "selector-unlike-pods": "{value:shown}, but the template's label {key:shown} is another or absent; the two have to "
+    "be the same",
+    "limit-absent": 'absent; the API server takes no such request without the same limit: write "{value}" in limits',
+    "limit-unlike-request": '"{request}", but the limit is "{limit}"; the API server takes the same number in both',
+    "resource-without-domain": "the API server knows no resource {name:shown}; write its full name, such as "
+    "nvidia.com/gpu",
+    "claim-not-declared": '"{name:shown}" is none of spec.resourceClaims: {claims}',
+    "value-unquoted": '{value:shown} is no text; write it in quotes: "{value:shown}"',
+}
+"""What `review` says of manifests that never reach the webhook."""
+
 REFUSALS: Mapping[str, str] = {
+    **_OF_THE_API_SERVER,
     **_OF_FIELDS,
     **_OF_PARTS_OF_GPUS,
     **_OF_TIERS,

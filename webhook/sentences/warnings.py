@@ -30,11 +30,12 @@ WARNINGS = (
     ),
     WarningText(
         "guess-at-top",
-        "top tier by a guess from {clue}; if wrong, label it gpu-tiers.dev/tier",
-        "The workload gets the highest tier, whose pods may evict all others, and only a guess says so: what it runs "
-        "or what it is called, no kind and no label. Of a hundred such guesses one may be wrong. Add the label with "
-        "the tier that it should have; if the guess is right, the label with the highest tier ends this warning. With "
-        "`raiseBy: Usual` no guess raises a tier.",
+        "top tier by {basis}; if wrong, label it gpu-tiers.dev/tier",
+        "The workload gets the highest tier, whose pods may evict all others, and nothing proves its type. Either only "
+        "a guess tells it (what it runs or what it is called), or only the usual use of its launcher does, as of an "
+        "MPIJob whose program says nothing. Where what runs confirms the usual use, there is no warning. Add the label "
+        "with the tier that it should have. If the highest tier is right, the label with that ends this warning. With "
+        "`raiseBy: Usual` no guess raises a tier, with `raiseBy: Proven` no usual use does.",
     ),
     WarningText(
         "type-unknown",

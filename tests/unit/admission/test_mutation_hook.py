@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import TOKEN, PodBuilder, Tree, WorkloadBuilder, a_pod, a_policy, a_pytorchjob
+from tests.builders import TOKEN, PodBuilder, Tree, WorkloadBuilder, a_job, a_pod, a_policy, a_pytorchjob
 from tests.builders.world import World
 from webhook.policy.checkpoint.hook_kinds import file_handler
 
@@ -34,6 +34,31 @@ async def test_a_training_pod_gets_hook_grace_and_folder() -> None:
     assert spec["terminationGracePeriodSeconds"] == 130
     assert mount(container["name"]) in container["volumeMounts"]
     assert [volume["name"] for volume in spec["volumes"]] == [TOKEN, "gpu-tiers-checkpoint"]
+
+
+NAMED = a_job(name="train-bert")
+"""Its name hints at training, which is too weak for the tier."""
+
+
+@pytest.mark.parametrize(
+    ("tier", "policy", "hooked"),
+    [
+        ("", {}, False),
+        ("", {"raiseBy": "Hinted"}, True),
+        ("gpu-training", {}, True),  # the label that the warning names
+        ("gpu-batch", {}, False),
+        ("", {"preset": "inference-first"}, True),  # training is the lower tier there
+    ],
+)
+async def test_a_hint_that_is_too_weak_for_the_tier_brings_no_hook_either(
+    tier: str, policy: dict[str, object], hooked: bool
+) -> None:
+    pod = a_pod().running("python", "main.py").asking(name="second").owned_by(NAMED)
+    world = World(NAMED, policy=a_policy(**policy))
+    patched = (await world.mutate(pod.of_tier(tier) if tier else pod)).patched
+    assert (await world.mutate(patched)).patch == []
+    assert (await world.validate(world.stored(patched))).allowed
+    assert [("lifecycle" in each) for each in patched["spec"]["containers"]] == [False, hooked]
 
 
 async def test_a_serving_pod_gets_none() -> None:

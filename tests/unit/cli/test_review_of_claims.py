@@ -54,13 +54,15 @@ def test_a_pod_of_it_gets_the_hook() -> None:
 
 def test_without_the_template_a_person_reads_what_is_missing() -> None:
     code, out, _ = review("-f", "-", *WORLD, stdin=JOB)
-    assert code == 0
+    assert code == 1
     assert out == (
         "PyTorchJob team-alpha/ranker (standard input:2)\n"
-        "  left alone: what its pods hold can't be told; they are reviewed when they are created "
-        "(training, by its kind, PyTorchJob/ranker)\n"
+        "  tier: -\n"
+        "  type: training, by its kind, PyTorchJob/ranker\n"
         "  warning: ResourceClaimTemplate/gpus is not among the objects given, so GPUs that it may ask for are not "
-        "counted; the pods are refused until it can be read\n\n"
+        "counted; the pods are refused until it can be read\n"
+        "  its pod refused: ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't "
+        "choose a tier\n\n"
     )
 
 

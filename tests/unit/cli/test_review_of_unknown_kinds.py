@@ -160,7 +160,6 @@ kind: %s
 metadata: {name: web, namespace: team-alpha}
 spec: %s
 """
-TEMPLATE = "{template: {spec: {containers: [{name: a, image: vllm, resources: {limits: {nvidia.com/gpu: 1}}}]}}}"
 
 
 @pytest.mark.parametrize(
@@ -171,14 +170,24 @@ TEMPLATE = "{template: {spec: {containers: [{name: a, image: vllm, resources: {l
         ("networking.k8s.io/v1", "NetworkPolicy", "{}", "its kind makes no pods"),
         ("autoscaling/v2", "HorizontalPodAutoscaler", "{}", "its kind makes no pods"),
         ("example.com/v1", "Service", "{}", "this kind is neither in the table"),
-        ("extensions/v1beta1", "Ingress", "{}", "Kubernetes serves no extensions/v1beta1 any more; write networking"),
-        ("extensions/v1beta1", "Deployment", "{}", "Kubernetes serves no extensions/v1beta1 any more; write apps/v1"),
-        ("extensions/v1beta1", "Deployment", TEMPLATE, "Kubernetes serves no extensions/v1beta1 any more; write apps"),
     ],
 )
 def test_a_kind_that_makes_no_pods_is_not_said_to_make_some(api: str, kind: str, spec: str, said: str) -> None:
     _, out, _ = review("-", stdin=OF_KUBERNETES % (api, kind, spec))
     assert out.splitlines()[1].startswith(f"  left alone: {said}")
+
+
+@pytest.mark.parametrize(("gpus", "tiered", "refused"), [("1", 1, 0), ('"0.5"', 0, 1)])
+def test_an_object_whose_parts_get_a_tier_or_are_refused_is_not_left_alone(
+    gpus: str, tiered: int, refused: int
+) -> None:
+    container = f"{{name: a, image: vllm, resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}}}"
+    spec = f"{{template: {{spec: {{containers: [{container}]}}}}}}"
+    settings = OF_KUBERNETES % ("v1", "ConfigMap", "{}")
+    code, out, _ = review("-", stdin=OF_KUBERNETES % ("example.com/v1", "Thing", spec) + f"---\n{settings}")
+    assert code == refused
+    assert out.count("left alone: ") == 1, "the ConfigMap"
+    assert f"2 objects: {tiered} get{'s' if tiered else ''} a tier, {refused} refused, 1 left alone\n" in out
 
 
 def test_a_template_of_claims_without_a_name_is_no_use() -> None:

@@ -7,7 +7,9 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {{name: {name}, namespace: team-alpha}}
 spec:
+  selector: {{matchLabels: {{app: x}}}}
   template:
+    metadata: {{labels: {{app: x}}}}
     spec:
       containers:
       - {{name: main, image: {image}, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}
@@ -28,11 +30,11 @@ def test_a_review_ends_with_what_a_label_would_settle() -> None:
     assert said.splitlines() == [
         "5 objects: 3 get a tier, 1 refused, 1 left alone",
         "types of those with a tier: 0 proven, 0 usual, 1 shown, 1 hinted, 1 unknown",
-        "refused: Deployment team-alpha/gemma (line 32)",
+        "refused: Deployment team-alpha/gemma (line 38)",
         "no ceiling and no quota was checked: no TenantQuota was given (--tenants)",
         "2 would profit from a label:",
-        f"  Deployment team-alpha/chat-server (line 10): [guess-held-back] {HINT}; {IF_SO}",
-        f"  Deployment team-alpha/main (line 19): [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
+        f"  Deployment team-alpha/chat-server (line 12): [guess-held-back] {HINT}; {IF_SO}",
+        f"  Deployment team-alpha/main (line 23): [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
     ]
 
 
@@ -64,4 +66,4 @@ def test_gpus_that_no_quota_sees_are_said_again() -> None:
     shared = UNKNOWN.replace("nvidia.com/gpu: 1", "nvidia.com/gpu.shared: 1")
     _, out, _ = review("-f", "-", stdin=f"{SHOWN}---\n{shared}")
     assert out.splitlines()[-2] == "1 may hold GPUs that are not counted:"
-    assert out.splitlines()[-1].startswith("  Deployment team-alpha/main (standard input:10): [gpu-not-counted] ")
+    assert out.splitlines()[-1].startswith("  Deployment team-alpha/main (standard input:12): [gpu-not-counted] ")

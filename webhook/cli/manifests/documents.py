@@ -37,12 +37,14 @@ class Document(Manifest, frozen=True):
     """A manifest of the command line, which begins at a line of a file; 0 where it has none.
 
     `placeholders` stood for numbers, which are filled in in its tree. `twice` are keys that were written twice.
+    `written_version` is its apiVersion where the API server has no such kind, and its tree has the right one.
     """
 
     placeholders: tuple[str, ...] = ()
     file: str = ""
     line: int = 0
     twice: tuple[Twice, ...] = ()
+    written_version: str = ""
 
     @property
     def warnings(self) -> Iterator[AdmissionWarning]:

@@ -8,7 +8,7 @@ from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
 from webhook.cli.manifests.documents import Document
 from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.refusal import Reason
+from webhook.objects.refusal import Reason, Refusal
 from webhook.objects.view import Tree
 from webhook.policy.classification.evidence import Evidence
 from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
@@ -59,7 +59,8 @@ class Finding(msgspec.Struct, frozen=True):
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
     it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
-    `uncounted` are resources that are called GPUs but are not in the policy. `notes` are what else is to know.
+    `uncounted` are resources that are called GPUs but are not in the policy. `invalid` is what the API server refuses
+    of it, whatever the webhook says. `notes` are what else is to know.
     """
 
     document: Document
@@ -75,6 +76,7 @@ class Finding(msgspec.Struct, frozen=True):
     inside: tuple["Finding", ...] = ()
     elsewhere: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
+    invalid: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,7 +102,7 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def allowed(self) -> bool:
         """Whether the object and all that would come of it would be let in."""
-        return self.verdict.refusal is None and all(part.allowed for part in self.parts)
+        return not self.invalid and self.verdict.refusal is None and all(part.allowed for part in self.parts)
 
     @property
     def evidence(self) -> Evidence | None:
@@ -111,7 +113,7 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str | None:
         """The first refusal: the object's own, else that of what comes of it."""
-        own = self.verdict.refusal
+        own = self.verdict.refusal or next(iter(self.invalid), None)
         return sentence(own) if own else next((part.message for part in self.parts if part.message), None)
 
     @property

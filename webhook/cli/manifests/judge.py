@@ -57,7 +57,7 @@ class Judge(msgspec.Struct, frozen=True):
             after,
             patch,
             guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
-            pods=await self._pods(replace(document, tree=after), row) if verdict.ours else (),
+            pods=await self._pods(replace(document, tree=after), row) if verdict.ours or _refuses_pods(verdict) else (),
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
             uncounted=()
             if verdict.ours
@@ -137,6 +137,11 @@ class Judge(msgspec.Struct, frozen=True):
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
         told = verdict.assignment is not None and verdict.assignment.evidence is not None
         return None if told else classify_manifest(document, self.policy)
+
+
+def _refuses_pods(verdict: Verdict) -> bool:
+    """Tells whether the workload is let in and its pods are not, because their claims can't be read."""
+    return any(each.id == "claim-unread" for each in verdict.warnings)
 
 
 def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:

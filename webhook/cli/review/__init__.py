@@ -15,6 +15,7 @@ from rich.console import Console
 
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.junit import JUnitCase, JUnitSuite, Tag, as_junit
+from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
 from webhook.cli.manifests.documents import BadInput, Document, called, documents
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
@@ -119,8 +120,8 @@ def review(
 def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Report:
     """By the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
     world = [document for path in tenants for document in _tenants_in(path, inputs.left_out)]
-    asked = inputs.read()
     in_force = policy_in(policy)
+    asked = [with_served_version(each, in_force.kinds) for each in inputs.read()]
     cluster = cluster_of(in_force, [*world, *asked])
     notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
     notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked, world)]
@@ -135,9 +136,16 @@ async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
     with Steps() as steps:
         steps.begin("judging", len(asked))
         for document in asked:
-            found.append(await judge.finding(document))
+            found.append(_with_invalid(await judge.finding(document), judge.policy))
             steps.done()
     return found
+
+
+def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
+    """The finding, and those for the objects inside, with what the API server refuses."""
+    invalid = tuple(refused_by_api_server(finding.document, policy.kinds))
+    inside = tuple(_with_invalid(each, policy) for each in finding.inside)
+    return msgspec.structs.replace(finding, invalid=invalid, inside=inside)
 
 
 def _tenants_in(path: Path, left_out: list[LeftOut]) -> list[Document]:
@@ -216,6 +224,7 @@ def _record(finding: Finding) -> dict[str, Any]:
         "placement": finding.verdict.placement,
         "placeholders": finding.document.placeholders,
         "uncounted": finding.uncounted,
+        "invalid": tuple(map(sentence, finding.invalid)),
         "pods": [_part(each) for each in finding.pods],
         "inside": [_part(each) for each in finding.inside],
     }

@@ -23,8 +23,6 @@ UNKNOWN = (
     "they are created"
 )
 MAKES_NONE = "its kind makes no pods"
-GONE = "Kubernetes serves no {group} any more; write {instead}"
-_INSTEAD_OF_EXTENSIONS = {"Ingress": "networking.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1"}
 BY_SHAPE = "; this is what its shape tells:"
 UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
@@ -59,7 +57,8 @@ def _lines(finding: Finding) -> Iterator[Text]:
 
 def _by_shape(finding: Finding) -> Iterator[Text]:
     """An object that the webhook is not asked about, and each part that it will be asked about."""
-    yield _plain(f"  left alone: {_unknown(finding)}{BY_SHAPE}")
+    yield from (Text.assemble("  ", (name, style), ": ", _plain(text)) for name, style, text in _refusals(finding))
+    yield _plain(f"  {_unknown(finding)}{BY_SHAPE}")
     for part in finding.parts:
         yield _plain(f"  {part.path}:")
         yield from (Text("  ") + line for line in _lines(part))
@@ -81,11 +80,9 @@ def left_alone(finding: Finding) -> str:
 
 def _unknown(finding: Finding) -> str:
     """What is said of a kind without a row: a Service of Kubernetes' own makes no pods."""
-    group, kind = finding.document.group, finding.document.kind
-    if group == "extensions":
-        return GONE.format(group=f"{group}/v1beta1", instead=_INSTEAD_OF_EXTENSIONS.get(kind, "apps/v1"))
+    group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
-    return MAKES_NONE if own else UNKNOWN
+    return MAKES_NONE if own and not finding.parts else UNKNOWN
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -123,6 +120,7 @@ def _placements(finding: Finding) -> Iterator[str]:
 
 def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
     own, whole = finding.verdict.refusal, finding.verdict.over_quota
+    yield from (("invalid", "bold red", sentence(each)) for each in finding.invalid)
     if own:
         yield "refused", "bold red", sentence(own)
     # what one pod is offered is nothing for a whole that has no room
@@ -201,7 +199,7 @@ def summary(
 
 def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
     refused = [each for each in findings if not each.allowed]
-    tiered = [each for each in findings if each.allowed and each.known and each.tiered]
+    tiered = [each for each in findings if each.allowed and each.tiered]
     alone = len(findings) - len(tiered) - len(refused)
     objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
     yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"

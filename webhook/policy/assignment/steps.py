@@ -18,6 +18,7 @@ from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, Ti
 from webhook.policy.classification.evidence import MOST_READ, Evidence
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
+from webhook.policy.workloads.workload_types import WorkloadType
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 
@@ -51,6 +52,22 @@ def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | 
     without = _by_evidence(evidence.otherwise, asked)
     stands = without.tier if without and without.tier else _without_type(asked)
     return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
+
+
+def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | None:
+    """The workload type that brings its hook: that of evidence good enough for the type's tier.
+
+    Evidence that is too weak for that counts only where the pod was given the same tier: a person may have written
+    the label that the warning names.
+    """
+    given = assignment.demoted_from or (assignment.tier.name if assignment.tier else "")
+    evidence = asked.evidence
+    while evidence is not None:
+        tier = _of_type(evidence, asked)
+        if evidence.grade >= asked.policy.raise_by or (tier and tier.name == given):
+            return evidence.type
+        evidence = evidence.otherwise
+    return None
 
 
 def _without_type(asked: TierRequest) -> Tier:
@@ -88,7 +105,7 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
         clue, workload_type = asked.evidence.text, asked.evidence.type
         yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
     elif asked.evidence and _guessed_to_the_top(asked, assignment):
-        yield AdmissionWarning("guess-at-top", clue=asked.evidence.text)
+        yield AdmissionWarning("guess-at-top", basis=asked.evidence.basis)
     elif asked.evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
@@ -96,10 +113,14 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
 
 
 def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
-    """Tells whether a guess of any grade gives the highest of several tiers, whose pods evict all others."""
+    """Tells whether less than proof gives the highest of several tiers, whose pods evict all others.
+
+    A launcher's usual use is enough where what runs confirms it.
+    """
     evidence, tiers = asked.evidence, list(asked.policy.tiers)
-    guessed = evidence is not None and evidence.grade < Grade.Usual and assignment.step == "workload-type"
-    return guessed and len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
+    if evidence is None or evidence.grade is Grade.Proven or evidence.confirmed or assignment.step != "workload-type":
+        return False
+    return len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
 
 
 def _either(names: list[str]) -> str:

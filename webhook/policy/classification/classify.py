@@ -1,6 +1,7 @@
 """Classifies a workload by evidence: proof first, then guesses, then the usual use."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from msgspec import structs
 
@@ -48,14 +49,6 @@ SOURCES: Mapping[Source, Callable[[Subject], Hint | None]] = {
 """The sources of guesses. A row of the table of kinds says which are asked, and in which order."""
 
 _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", *EVERY_SOURCE[2:], "listens", "around")
-_CALLED: Mapping[Source, str] = {
-    "listens": "port",
-    "task": "name",
-    "server": "name and image",
-    "answers": "name and port",
-    "names": "name and its container's",
-    "around": "service account or variable",
-}
 
 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
@@ -107,7 +100,8 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
 
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
-    subject = Subject.of(pod, owners)
+    member = not owners and not kinds.gang_labels.isdisjoint(pod.metadata.labels)
+    subject = Subject.of(pod, owners, member=member)
     if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
@@ -117,26 +111,32 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
 
 
 def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Evidence:
-    """The given evidence, unless a guess says another type: then that guess, which remembers the evidence."""
+    """The given evidence, unless a guess says another type: then that guess, which remembers the evidence.
+
+    A guess that shows the same type confirms the usual use of a launcher.
+    """
     found = _guess(subject, sources)
-    if found is None or (found.type is stands.type and found.grade <= stands.grade):
+    if found is None:
         return stands
+    if found.type is stands.type and found.grade <= stands.grade:
+        return structs.replace(stands, confirmed=found.grade is Grade.Shown)
     return structs.replace(found, otherwise=stands)
 
 
 def _guess(subject: Subject, sources: Sequence[Source]) -> Evidence | None:
-    """The guess of the first source that has one; where that only hints, told by a later one that shows the same."""
-    first: Evidence | None = None
-    for source in sources:
-        hint = SOURCES[source](subject) if first is None or source in SHOWN else None
-        if hint is None or (first and hint.type is not first.type):
-            continue
-        grade = Grade.Shown if source in SHOWN else Grade.Hinted
-        found = Evidence(hint.type, f'its {_CALLED.get(source, source)} ("{hint.words}")', grade, source)
-        if grade is Grade.Shown:
-            return found
-        first = found
-    return first
+    """The first guess, in the order of the sources, that shows what runs; where none does, the first that hints."""
+    for source in _best_first(tuple(sources)):
+        hint = SOURCES[source](subject)
+        if hint is not None:
+            grade = Grade.Shown if source in SHOWN else Grade.Hinted
+            return Evidence(hint.type, f'its {hint.clue or source} ("{hint.words}")', grade, source)
+    return None
+
+
+@cache
+def _best_first(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """The sources that show before those that only hint: a name or a port takes nothing from what runs."""
+    return tuple(sorted(sources, key=lambda source: source not in SHOWN))
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import structs
 
 from webhook.policy.classification.commands import runs_a_script
-from webhook.policy.classification.evidence import REMEMBERED, Hint, Subject, telling
+from webhook.policy.classification.evidence import CONTAINER_NAME, REMEMBERED, Hint, Subject, telling
 from webhook.policy.classification.vocabulary.command_phrases import LONGEST, VARIABLES, pattern_of
 from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
 from webhook.policy.classification.vocabulary.name_words import (
@@ -57,12 +57,22 @@ def by_name(subject: Subject) -> Hint | None:
 def by_names(subject: Subject) -> Hint | None:
     """The name of the whole, if that and the name of a container with devices both say that it trains."""
     whole = _first(subject.called(), subject)
-    part = _first((container.name[:LONGEST] for container in subject.imaged()), subject) if whole else None
-    return whole if whole and part and whole.type is part.type is TRAINING else None
+    names = ((CONTAINER_NAME, container.name[:LONGEST]) for container in subject.imaged())
+    part = _first(names, subject) if whole else None
+    agree = whole and part and whole.type is part.type is TRAINING
+    return whole._replace(clue=f"{whole.clue} and its {CONTAINER_NAME}") if whole and agree else None
 
 
-def _first(names: Iterable[str], subject: Subject) -> Hint | None:
-    return next(filter(None, (name_hint(name, ends=subject.ends) for name in names)), None)
+def _first(names: Iterable[tuple[str, str]], subject: Subject) -> Hint | None:
+    return next(_hints_of(names, subject), None)
+
+
+def _hints_of(names: Iterable[tuple[str, str]], subject: Subject) -> Iterator[Hint]:
+    """The hints of names, each with whose name it is."""
+    for whose, name in names:
+        hint = name_hint(name, ends=subject.ends)
+        if hint:
+            yield hint._replace(clue=whose)
 
 
 def by_one_off_task(subject: Subject) -> Hint | None:
@@ -72,9 +82,8 @@ def by_one_off_task(subject: Subject) -> Hint | None:
 
 
 def by_kind(subject: Subject) -> Hint | None:
-    """The name of an unknown kind, such as TrainJob or LLMService, tells more than its image."""
-    kind = subject.unknown_kind()
-    return name_hint(kind, ends=subject.ends) if kind else None
+    """The name of an unknown kind, such as TrainJob or LLMService."""
+    return _first([("kind", subject.unknown_kind())], subject)
 
 
 def by_variable(subject: Subject) -> Hint | None:
@@ -85,10 +94,15 @@ def by_variable(subject: Subject) -> Hint | None:
 
 def by_what_is_around(subject: Subject) -> Hint | None:
     """What the service account is called after, or the first word of a variable: VLLM_USE_V1, OLLAMA_HOST."""
+    if subject.ends:
+        return None
     account = subject.pod.spec.service_account_name[:LONGEST].lower()
     begins = (first for first, more, _ in (name.lower().partition("_") for name in subject.variables()) if more)
-    told = (word for word in (*telling(account, _PROGRAM_NAMES), *begins) if word in _PROGRAM_NAMES)
-    return next((Hint(_PROGRAM_NAMES[word], word) for word in told if not subject.ends), None)
+    words = (
+        *(("service account", word) for word in telling(account, _PROGRAM_NAMES)),
+        *(("variable", word) for word in begins if word in _PROGRAM_NAMES),
+    )
+    return next((Hint(_PROGRAM_NAMES[word], word, clue=whose) for whose, word in words), None)
 
 
 @lru_cache(REMEMBERED)
@@ -135,7 +149,8 @@ def by_server(subject: Subject) -> Hint | None:
     named = by_name(structs.replace(subject, ends=False))
     if named is None or named.type is not SERVING or named.words in ONE_OFF_TASKS:
         return None
-    return named if any(hint.type is SERVING for hint in _packed(subject)) else None
+    serves = any(hint.type is SERVING for hint in _packed(subject))
+    return named._replace(clue=f"{named.clue} and image") if serves else None
 
 
 def _packed(subject: Subject, *, but: WorkloadType | None = None) -> Iterator[Hint]:
@@ -186,12 +201,16 @@ def by_port(subject: Subject) -> Hint | None:
 
 def by_answering(subject: Subject) -> Hint | None:
     """A name that says that it serves, of what others may ask: either alone says less."""
-    hints = (name_hint(name, ends=subject.ends) for name in subject.names())
-    named = next((hint for hint in hints if hint and hint.type is not BATCH), None)  # what is asked has no end
-    return named if named and named.type is SERVING and by_listening(subject) else None
+    names = (("kind", subject.unknown_kind()), *subject.names())
+    hints = _hints_of(names, subject)
+    named = next((hint for hint in hints if hint.type is not BATCH), None)  # what is asked has no end
+    asked = by_listening(subject) if named and named.type is SERVING else None
+    return named._replace(clue=f"{named.clue} and {asked.clue}") if named and asked else None
 
 
 def by_listening(subject: Subject) -> Hint | None:
     """Any port or probe at which others may ask."""
-    listens = next((Hint(WorkloadType.SERVING, str(port)) for port in subject.asked_at()), None)
-    return listens or (Hint(WorkloadType.SERVING, "readinessProbe") if subject.answers_probes() else None)
+    port = next(subject.asked_at(), None)
+    if port is not None:
+        return Hint(WorkloadType.SERVING, str(port), clue="port")
+    return Hint(WorkloadType.SERVING, "readinessProbe", clue="probe") if subject.answers_probes() else None

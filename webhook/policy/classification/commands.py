@@ -1,7 +1,7 @@
 """Guesses from commands: what runs in the containers, what owners say they run, and what a script is called."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from webhook.policy.classification.evidence import REMEMBERED, Hint, Subject, Weight, telling
@@ -25,9 +25,12 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
+_STARTER = r"(?:(?:\S*/)?(?:mpirun|mpiexec|horovodrun|srun)\b[^\n;&|]{0,500}?\s(?=(?:\S*/)?(?:python[\d.]*|sleep) ))?"
+"""Starts a program that stands after its options, once for each process."""
 _PLAIN = re.compile(
-    r"(?:\S*sh (?:-\S+ )*)?sleep +[\d.]+[smh]?[\s;]*"
-    r"|(?:\S*/)?python[\d.]* (?:-u )?-c (?![\s\S]*(?:train|epoch|optim|backward|\.fit\b))[\s\S]*"
+    rf"(?:\S*sh (?:-\S+ )*)?{_STARTER}(?:"
+    r"sleep +[\d.]+[smh]?[\s;]*"
+    r"|(?:\S*/)?python[\d.]* (?:-u )?-c (?![\s\S]*(?:train|epoch|optim|backward|\.fit\b))[\s\S]*)"
 )
 _CONTINUED = "\\\n"
 _END_OF_COMMAND = re.compile(r"(\n|;|(?<![&>|<\\])&(?=[\s)]|\Z))")
@@ -70,15 +73,14 @@ def by_command(subject: Subject) -> Hint | None:
     order = AT_ONCE_AND_ENDS if subject.ends else AT_ONCE
     hints = (hint for found in told.values() for hint in found)
     hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
-    if hint is None and subject.ends and texts and all(is_plain(text) for text in texts):
-        return Hint(BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
     waits = hint is not None and hint.weight is Weight.WAITS
-    return None if waits and (subject.member or _another_works(told)) else hint
-
-
-def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:
-    """Tells whether another command does something unknown: a command that waits, waits for that, for no person."""
-    return any(does_something(text) for text, hints in told.items() if not hints)
+    if hint is not None and not waits:
+        return hint
+    working = [text for text, found in told.items() if not found]  # beside an MPI worker's sshd
+    works = any(map(does_something, working))
+    if subject.ends and working and all(map(is_plain, working)) and (works or not waits):
+        return Hint(BATCH, working[0].split(" ")[0])  # echo hello, in a Job called training-demo
+    return None if waits and (subject.member or works) else hint
 
 
 @lru_cache(REMEMBERED)

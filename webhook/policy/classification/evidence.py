@@ -33,7 +33,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """A workload type and the reason for saying so.
 
     `source` is where a guess comes from: what is shown and what is hinted are guesses, and are called so. `otherwise`
-    is what would be said without this guess.
+    is what would be said without this guess. `confirmed`: what runs shows the same as the usual use of a launcher.
     """
 
     type: WorkloadType
@@ -41,9 +41,15 @@ class Evidence(msgspec.Struct, frozen=True):
     grade: Grade = Grade.Proven
     source: Source | None = None
     otherwise: "Evidence | None" = None
+    confirmed: bool = False
 
     def __str__(self) -> str:
-        return f"{self.type}, {'by' if self.grade >= Grade.Usual else 'a guess from'} {self.text}"
+        return f"{self.type}, {'by ' if self.grade >= Grade.Usual else ''}{self.basis}"
+
+    @property
+    def basis(self) -> str:
+        """What the type rests on, where a guess is called one."""
+        return self.text if self.grade >= Grade.Usual else f"a guess from {self.text}"
 
 
 class Weight(IntEnum):
@@ -56,11 +62,15 @@ class Weight(IntEnum):
 
 
 class Hint(NamedTuple):
-    """A type, and the words that say so."""
+    """A type, and the words that say so. `clue` is what they stand in, "" where the source is called so.
+
+    A name is somebody's: the workload's, a container's, an API group's. A person who reads it has to find it.
+    """
 
     type: WorkloadType
     words: str
     weight: Weight = Weight.WORK
+    clue: str = ""
 
 
 def telling(text: str, table: Collection[str]) -> Iterator[str]:
@@ -85,8 +95,12 @@ MOST_READ = 64
 """Containers, and of each its variables, that are searched for what they tell: a pod that means no ill has fewer."""
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
 _FOR_GOOD = ("", "Always")
-_COMMON = re.compile(r"\b(?:apps?|api|ui|services?|test)\b")
-"""Words of API groups that tell nothing of what runs."""
+_COMMON = re.compile(r"\b(?:apps?|api|batch|ui|services?|test)\b")
+"""Words of API groups that tell nothing of what runs: many an operator's group is named after Kubernetes' `batch`."""
+CONTAINER_NAME = "container's name"
+_SET_BY_SHELL = re.compile(
+    r"(?:^|[\n;&|(]|(?<=\bexport)|(?<=\benv)|(?<=-c)|(?<=-lc)|(?<=-ec))[ \t]*([A-Za-z_]\w{0,60})="
+)
 _HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 RENDEZVOUS_PORTS = frozenset(
     {22, 2222, 1234, 3389, 4040, 6006, 6379, 6818, 7078, 7079, 8265, 8476, 8786, 8787, 10001, 12355, 18515, 23456}
@@ -130,9 +144,11 @@ class Subject(msgspec.Struct, frozen=True):
                 yield " ".join((*container.command, *container.args))[:LONGEST]
 
     def variables(self) -> Iterator[str]:
-        """Names of environment variables."""
+        """Names of environment variables, and of those that a shell sets in a command."""
         for container in self.containers():
             yield from (variable.name[:LONGEST] for variable in container.env[:MOST_READ])
+        for command in self.commands():
+            yield from islice((found[1] for found in _SET_BY_SHELL.finditer(command)), MOST_READ)
 
     def imaged(self) -> Iterator[Container]:
         """The containers with an image that ask for devices, since a sidecar's says nothing; all, if none asks."""
@@ -142,23 +158,24 @@ class Subject(msgspec.Struct, frozen=True):
         """Their images."""
         yield from (container.image[:LONGEST] for container in self.imaged())
 
-    def names(self) -> Iterator[str]:
-        """Names from the outermost owner's, which a person chose, to the containers'.
+    def names(self) -> Iterator[tuple[str, str]]:
+        """Names, each with what it is, from the outermost owner's, which a person chose, to the containers'.
 
         Of an owner that no row describes the API group is a name too: inference.example.com.
         """
         yield from self.called()
-        yield from (container.name[:LONGEST] for container in self.containers())
+        yield from ((CONTAINER_NAME, container.name[:LONGEST]) for container in self.containers())
         unknown = self._unknown_owner()
         if unknown is not None and "." in unknown.group:
-            yield _COMMON.sub("", unknown.group[:LONGEST])
+            yield "API group", _COMMON.sub("", unknown.group[:LONGEST])
 
-    def called(self) -> Iterator[str]:
+    def called(self) -> Iterator[tuple[str, str]]:
         """The same without the containers and groups: what a person called the whole."""
         metadata = self.pod.metadata
-        yield from (owner.name[:LONGEST] for owner in reversed(self.owners))
-        yield (metadata.generate_name or metadata.name)[:LONGEST]  # the same before and after a name was generated
-        yield from (metadata.labels.get(label, "")[:LONGEST] for label in _NAME_LABELS)
+        yield from (("name", owner.name[:LONGEST]) for owner in reversed(self.owners))
+        # the same before and after a name was generated
+        yield "name", (metadata.generate_name or metadata.name)[:LONGEST]
+        yield from ((f"label {label}", metadata.labels.get(label, "")[:LONGEST]) for label in _NAME_LABELS)
 
     def unknown_kind(self) -> str:
         """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""

@@ -11,6 +11,7 @@ from tests.builders import (
     a_pytorchjob,
     a_tenant,
     a_tier_request,
+    a_workload,
     assigned,
 )
 from tests.builders.words import deciding_line, words
@@ -153,6 +154,25 @@ def test_a_guess_that_leads_to_the_top_is_warned_about_whatever_its_grade(
     found = words(type_warnings(a_tier_request(pod, policy=policy), assigned(pod, policy=policy)))
     assert len(found) == len(said)
     assert all(text.startswith(begins) for text, begins in zip(found, said, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            ("python", "/work/matmul.py"),
+            "[guess-at-top] top tier by the usual use of its kind, JobSet/x; if wrong, label it gpu-tiers.dev/tier",
+        ),
+        (("torchrun", "main.py"), None),
+    ],
+)
+def test_the_usual_use_alone_is_warned_about_at_the_top_and_not_where_what_runs_confirms_it(
+    command: tuple[str, ...], said: str | None
+) -> None:
+    jobs, pod = a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "x"), a_pod("x").running(*command).asking()
+    found = assigned(pod, jobs)
+    assert tier_of(found) == "gpu-training"
+    assert [*words(type_warnings(a_tier_request(pod, jobs), found))] == ([said] if said else [])
 
 
 def test_a_proof_that_leads_to_the_top_is_no_guess() -> None:

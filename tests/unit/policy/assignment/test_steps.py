@@ -132,7 +132,10 @@ def test_a_member_without_gpus_goes_with_the_class_of_its_gang() -> None:
 def test_a_member_without_gpus_goes_with_its_gang_s_type() -> None:
     specs = {"Launcher": {"template": LAUNCHER.template()}, "Worker": {"template": a_pod().asking().template()}}
     mpijob = a_workload("kubeflow.org/v2beta1", "MPIJob", "allreduce", mpiReplicaSpecs=specs)
-    assert deciding_line(assigned(LAUNCHER, mpijob)) == "workload-type: training, by its kind, MPIJob/allreduce"
+    assert (
+        deciding_line(assigned(LAUNCHER, mpijob))
+        == "workload-type: training, by the usual use of its kind, MPIJob/allreduce"
+    )
 
 
 def test_a_class_that_gives_way_to_a_rule_is_told() -> None:

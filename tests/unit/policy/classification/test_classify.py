@@ -11,6 +11,8 @@ from webhook.policy.workloads.kinds import BUILT_IN
 def owner(kind: str, name: str = "x") -> WorkloadBuilder:
     api_version = {
         "PyTorchJob": "kubeflow.org/v1",
+        "MPIJob": "kubeflow.org/v2beta1",
+        "JAXJob": "kubeflow.org/v1",
         "Notebook": "kubeflow.org/v1",
         "TrainJob": "trainer.kubeflow.org/v1alpha1",
         "JobSet": "jobset.x-k8s.io/v1alpha2",
@@ -29,6 +31,9 @@ def owner(kind: str, name: str = "x") -> WorkloadBuilder:
 
 BY_OWNERS = [
     (["PyTorchJob"], "training, by its kind, PyTorchJob/x"),
+    (["MPIJob"], "training, by the usual use of its kind, MPIJob/x"),
+    (["Job", "MPIJob"], "training, by the usual use of its kind, MPIJob/x"),
+    (["JAXJob"], "training, by the usual use of its kind, JAXJob/x"),
     (["Job", "JobSet", "TrainJob"], "training, by its kind, TrainJob/x"),
     (["StatefulSet", "Notebook"], "interactive, by its kind, Notebook/x"),
     (["RayCluster", "RayService"], "serving, by its kind, RayService/x"),
@@ -52,7 +57,14 @@ def test_the_owners_tell(kinds: list[str], evidence: str) -> None:
 
 
 BY_LABELS = [
-    ({"training.kubeflow.org/job-name": "x"}, "training, by its label training.kubeflow.org/job-name"),
+    (
+        {"training.kubeflow.org/operator-name": "pytorchjob-controller"},
+        "training, by its label training.kubeflow.org/operator-name",
+    ),
+    (  # an MPIJob's pods have it too
+        {"training.kubeflow.org/job-name": "x"},
+        "training, by the usual use of what writes its label training.kubeflow.org/job-name",
+    ),
     ({"notebook-name": "x"}, "interactive, by its label notebook-name"),
     ({"ray.io/cluster": "x", "ray.io/serve": "true"}, "serving, by its label ray.io/serve"),
     ({"ray.io/cluster": "x"}, "None"),
@@ -78,7 +90,7 @@ def test_labels_that_only_one_type_s_operator_writes_tell(labels: dict[str, str]
 
 
 def test_a_kind_is_believed_before_a_label() -> None:
-    pod = a_pod().asking().labelled({"training.kubeflow.org/job-name": "forged"})
+    pod = a_pod().asking().labelled({"training.kubeflow.org/operator-name": "pytorchjob-controller"})
     assert str(classify(pod.view(), [owner("Notebook").view()], BUILT_IN)) == "interactive, by its kind, Notebook/x"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import GPU, Tree, WorkloadBuilder, a_workload, type_of
 from tests.builders.operators import an_mpijob
+from webhook.policy.values.tier_policy import Grade
 
 
 def member(*command: str, gpus: int = 1) -> Tree:
@@ -16,8 +17,36 @@ def launching(*command: str) -> WorkloadBuilder:
 
 
 def test_a_gang_is_what_its_launcher_runs_though_its_workers_wait_for_it() -> None:
-    assert str(type_of(launching("mpirun", "python", "x.py"))) == "training, by its kind, MPIJob/work"
+    assert str(type_of(launching("mpirun", "python", "x.py"))) == "training, by the usual use of its kind, MPIJob/work"
     assert str(type_of(launching("mpirun", "xhpl"))) == 'batch, a guess from its command ("xhpl")'
+
+
+def test_a_program_that_stands_whole_in_the_command_is_batch_also_beside_workers_that_wait() -> None:
+    program = "import time, torch; a = torch.rand(9, 9); print(a @ a); time.sleep(60)"
+    assert str(type_of(launching("mpirun", "-n", "2", "python3", "-c", program))) == (
+        'batch, a guess from its command ("mpirun")'
+    )
+    assert str(type_of(launching("mpirun", "python", "-c", "model.fit(x, epochs=3)"))) == (
+        "training, by the usual use of its kind, MPIJob/work"
+    )
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"env": [{"name": "TF_CONFIG", "value": "{}"}], "command": ["python", "multi_worker.py"]},
+        {"command": ["sh", "-c", 'export TF_CONFIG="{}"\npython multi_worker.py']},
+        {"command": ["sh", "-c", "TF_CONFIG=$(cat /etc/volcano/config) python multi_worker.py"]},
+        {"env": [{"name": "PADDLE_TRAINERS_NUM", "value": "2"}], "command": ["python", "run.py"]},
+    ],
+)
+def test_a_launcher_whose_processes_find_each_other_for_training_trains(container: Tree) -> None:
+    """TensorFlow reads TF_CONFIG, and Paddle its trainers, to train on several nodes: nothing else does."""
+    whole = {"name": "tensorflow", "image": "x", "resources": {"limits": {GPU: 1}}, **container}
+    tasks = [{"name": "worker", "replicas": 2, "template": {"spec": {"containers": [whole]}}}]
+    found = type_of(a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks))
+    assert found is not None
+    assert (found.type, found.grade, found.source) == ("training", Grade.Shown, "variable")
 
 
 def test_a_kind_for_training_is_not_proof_where_it_plainly_runs_something_else() -> None:
@@ -56,7 +85,7 @@ def test_a_jobset_that_is_named_and_packed_as_a_server_is_no_training() -> None:
         return str(type_of(a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "x", replicatedJobs=[job])))
 
     assert jobset("sax-model-server", "saxml/inference/sax-model-server:v1") == (
-        'serving, a guess from its name and image ("server")'
+        'serving, a guess from its container\'s name and image ("server")'
     )
     assert jobset("node", "saxml/inference/sax-model-server:v1") == "training, by the usual use of its kind, JobSet/x"
 

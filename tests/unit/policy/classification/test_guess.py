@@ -122,7 +122,7 @@ def test_variables_that_only_training_reads_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'port ("readinessProbe")')]
+    ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'probe ("readinessProbe")')]
 )
 def test_what_says_over_the_network_that_it_is_ready_serves(path: str, told_by: str) -> None:
     pod = a_pod("x").asking(readinessProbe={"httpGet": {"path": path, "port": 3003}})

@@ -142,7 +142,7 @@ def test_stable_diffusion_webui_without_its_page_serves() -> None:
 
 
 AROUND = [
-    (a_pod("x").having("spec.serviceAccountName", "vllm-runner"), 'serving, a guess from its {} ("vllm")'),
+    (a_pod("x").having("spec.serviceAccountName", "vllm-runner"), 'serving, a guess from its service account ("vllm")'),
     (a_pod("x").having("spec.serviceAccountName", "default"), "None"),
     (a_pod("x").having("spec.serviceAccountName", "batch-api-reader"), "None"),
 ]
@@ -150,7 +150,7 @@ AROUND = [
 
 @pytest.mark.parametrize(("pod", "evidence"), AROUND)
 def test_a_service_account_that_is_called_after_a_program_is_a_hint(pod: PodBuilder, evidence: str) -> None:
-    assert that_stays(pod.asking()) == evidence.format("service account or variable")
+    assert that_stays(pod.asking()) == evidence
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def called(name: str, container: str, *command: str) -> str:
 
 
 def test_a_job_and_its_container_that_are_both_called_after_training_train() -> None:
-    assert called("train-ranker", "trainer") == 'training, a guess from its name and its container\'s ("train")'
+    assert called("train-ranker", "trainer") == 'training, a guess from its name and its container\'s name ("train")'
     assert called("train-ranker", "main") == 'training, a guess from its name ("train")'
 
 

@@ -119,7 +119,9 @@ VARIABLES: Mapping[WorkloadType, Commands] = {
         "max_steps, train_steps, num_train_steps, gradient_accumulation_steps, weight_decay, num_epoch, nb_epochs, "
         "training_epochs, training_steps, total_timesteps, per_device_train_batch_size, train_batch_size, grad_accum, "
         "grad_accum_steps, lr_scheduler, max_grad_norm, warmup_ratio, lora_alpha, lora_dropout, lora_r, "
-        "early_stopping_patience, sm_channel_train, sm_channel_training"
+        "early_stopping_patience, sm_channel_train, sm_channel_training, "
+        # how the processes of one training find each other
+        "tf_config, dmlc_role, dmlc_ps_root_uri, paddle_trainer_id, paddle_trainers_num, paddle_trainer_endpoints"
     ),
     SERVING: Commands(
         "nim_cache_path, nim_http_api_port, nim_model_profile, nim_manifest_profile, nim_tags_selector, "

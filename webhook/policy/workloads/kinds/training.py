@@ -1,6 +1,12 @@
-"""Kinds that train: the operator exists for nothing else. Data."""
+"""Kinds of training operators. Data.
+
+A kind proves training where its operator exists for nothing else. Two start processes of any program, by MPI and by
+JAX: those usually train.
+"""
 
 from functools import partial
+
+from msgspec.structs import replace
 
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
@@ -28,28 +34,28 @@ _TRAINING_RUNTIME = RuntimeKinds(
 _KUBEFLOW_FIELDS = ("pytorch", "tf", "mpi", "xgb", "jax", "paddle")
 
 
-def _kubeflow(
-    kind: str,
-    plural: str,
-    specs: str,
-    source: str = _TRAINING_OPERATOR,
-    unless: tuple[Source, ...] = _RUN,
-    *,
-    scales: bool = False,
-) -> KindRow:
+def _kubeflow(kind: str, plural: str, specs: str, *, scales: bool = False) -> KindRow:
     label = "training.kubeflow.org/job-name"
     return _trains(
         "kubeflow.org",
         kind,
         plural,
-        source,
-        unless=unless,
-        labels=present(label),
+        _TRAINING_OPERATOR,
+        labels={label: None, "training.kubeflow.org/operator-name": f"{kind.lower()}-controller"},
         gang=True,
         gang_label=label,
         scale=f"spec.{specs}.Worker.replicas" if scales else "",
         templates=(Templates(f"spec.{specs}.*", "template", pods.replicas, least=elastic_workers),),
     )
+
+
+def _usually_trains(row: KindRow, source: str) -> KindRow:
+    """The row of a kind that starts processes of any program: solvers, benchmarks and renderings too.
+
+    Of the labelled MPIJobs fewer than half train (tests/workloads).
+    """
+    labels = {key: value for key, value in row.labels.items() if value is None}
+    return replace(row, source=source, type=None, unless=(), usual=row.type, before_usual=ENDING_SOURCES, labels=labels)
 
 
 def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
@@ -74,9 +80,9 @@ def _run_ai(kind: str, plural: str) -> KindRow:
 TRAINING_KINDS = (
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs", scales=True),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
-    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES),
+    _usually_trains(_kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs"), _MPI_OPERATOR),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
-    _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs", scales=True),
+    _usually_trains(_kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs", scales=True), _TRAINING_OPERATOR),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs", scales=True),
     _trains(
         "sagemaker.amazonaws.com",

@@ -1,0 +1,173 @@
+"""Finds what the API server refuses of a manifest whatever the webhook says: the mistakes that people make with GPUs.
+
+1. A kind stands under an apiVersion that does not have it.
+2. A workload's pods restart otherwise than its kind takes, or its selector does not select them.
+3. A container asks for GPUs in requests alone, by a short name, or by a claim that the pod does not declare.
+
+A patch that names no image says only what it changes: what it lacks may stand in what it is laid over.
+Source: validation.go of pkg/apis/core, apps and batch in Kubernetes 1.37.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from webhook.cli.manifests.documents import Document
+from webhook.objects.containers import Container
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.manifests import Manifest
+from webhook.objects.pods import Pod
+from webhook.objects.quantities import quantity
+from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.view import at, mapped, view
+from webhook.policy.classification.by_shape import row_by_shape
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.templates import pod_templates
+
+SERVED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("ConfigMap", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate"), ("v1",)
+    ),
+    **dict.fromkeys(
+        ("LimitRange", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"), ("v1",)
+    ),
+    **dict.fromkeys(("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), ("apps/v1",)),
+    **dict.fromkeys(("CronJob", "Job"), ("batch/v1",)),
+    "HorizontalPodAutoscaler": ("autoscaling/v2", "autoscaling/v1"),
+    "PodDisruptionBudget": ("policy/v1",),
+    **dict.fromkeys(("Ingress", "IngressClass", "NetworkPolicy"), ("networking.k8s.io/v1",)),
+    **dict.fromkeys(("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"), ("rbac.authorization.k8s.io/v1",)),
+    "PriorityClass": ("scheduling.k8s.io/v1",),
+    "RuntimeClass": ("node.k8s.io/v1",),
+    "StorageClass": ("storage.k8s.io/v1",),
+    **dict.fromkeys(
+        ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
+        ("resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"),
+    ),
+}
+"""Kubernetes' own kinds that lie beside GPU workloads, with the apiVersions that serve them, the best first."""
+
+_RUNS_AND_ENDS = frozenset({GroupKind("batch", "Job"), GroupKind("batch", "CronJob")})
+_STAYS = frozenset(
+    {
+        *(GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
+        GroupKind("", "ReplicationController"),
+    }
+)
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+
+
+def with_served_version(document: Document, kinds: KindTable) -> Document:
+    """The document with an apiVersion that has its kind, so that the rest can be reviewed; it remembers its own."""
+    served = _served(document, kinds)
+    if not served or str(document.tree["apiVersion"]) in served:
+        return document
+    tree = {**document.tree, "apiVersion": served[0]}
+    return replace(document, tree=tree, written_version=str(document.tree["apiVersion"]))
+
+
+def _served(document: Document, kinds: KindTable) -> tuple[str, ...]:
+    """The apiVersions that have its kind; none where that can't be told.
+
+    A group without a dot is Kubernetes' own, and may not be anybody else's. In it a JobSet is an operator's in the
+    wrong place, if only one operator has a kind of that name.
+    """
+    served = SERVED.get(document.kind, ())
+    if served:
+        return served if "." not in document.group or document.group == served[0].rpartition("/")[0] else ()
+    groups = [row.group for row in kinds.rows if row.kind == document.kind and "." in row.group]
+    version = str(document.tree["apiVersion"]).rpartition("/")[2]
+    return (f"{groups[0]}/{version}",) if "." not in document.group and len(groups) == 1 else ()
+
+
+def refused_by_api_server(document: Document, kinds: KindTable) -> Iterator[Refusal]:
+    """Return the refusals of one object; its pods are looked at only where each of their containers has an image."""
+    if document.written_version:
+        own = SERVED.get(document.kind)
+        yield Refusal(
+            Reason.INVALID,
+            "kind-not-served",
+            "apiVersion",
+            version=document.written_version,
+            kind=document.kind,
+            served=own[0] if own else f"an apiVersion of {document.group}",
+        )
+    try:
+        row = kinds.by_kind.get(document.group_kind) or row_by_shape(document)
+        made = [each for each in pod_templates(document.tree, row) if each.form in ("template", "spec")]
+        pods = [(each, view(each.pod, Pod)) for each in made]
+    except Refused:
+        return  # the webhook says what is wrong with it
+    every = [container for _, pod in pods for _, container in pod.spec.every_container()]
+    if not every or not all(container.image for container in every):
+        return
+    for each, pod in pods:
+        for refusal in (*_restarts(document, pod), *_of_containers(pod)):
+            yield refusal.of_template(each.path, bare=each.form == "spec") if each.path else refusal
+    yield from _selector(document, pods[0][1])
+
+
+def _restarts(document: Manifest, pod: Pod) -> Iterator[Refusal]:
+    policy, kind, field = pod.spec.restart_policy, document.group_kind, "spec.restartPolicy"
+    if kind in _RUNS_AND_ENDS:
+        if policy not in ("Never", "OnFailure"):
+            mistake = "job-restarts" if policy else "job-restart-absent"
+            yield Refusal(Reason.INVALID, mistake, field, kind=document.kind, policy=policy)
+        spec = "spec" if kind.kind == "Job" else "spec.jobTemplate.spec"
+        if policy == "OnFailure" and at(document.tree, f"{spec}.podFailurePolicy"):
+            yield Refusal(Reason.INVALID, "failure-policy-restarts", field)
+    elif kind in _STAYS and policy not in ("", "Always"):
+        yield Refusal(Reason.INVALID, "stays-without-restart", field, kind=document.kind, policy=policy)
+
+
+def _selector(document: Manifest, pod: Pod) -> Iterator[Refusal]:
+    if document.group_kind not in _STAYS or not document.group:  # a ReplicationController's is made of its labels
+        return
+    selector = mapped(at(document.tree, "spec.selector"))
+    wanted = mapped(selector.get("matchLabels"))
+    if not wanted and not selector.get("matchExpressions"):
+        yield Refusal(Reason.INVALID, "selector-absent", "spec.selector", kind=document.kind)
+    for key, value in wanted.items():
+        if pod.metadata.labels.get(str(key)) != value:
+            field = f"spec.selector.matchLabels.{key}"
+            yield Refusal(Reason.INVALID, "selector-unlike-pods", field, key=str(key), value=str(value))
+
+
+def _of_containers(pod: Pod) -> Iterator[Refusal]:
+    claims = tuple(claim.name for claim in pod.spec.resource_claims)
+    for place, container in pod.spec.every_container():
+        yield from _resources(place, container)
+        for index, used in enumerate(container.resources.claims):
+            if used.name not in claims:
+                field = f"{place}.resources.claims[{index}].name"
+                yield Refusal(Reason.INVALID, "claim-not-declared", field, name=used.name, claims=claims or ("none",))
+        for index, variable in enumerate(container.env):
+            if isinstance(variable.value, int | float):
+                value = str(variable.value).lower() if isinstance(variable.value, bool) else str(variable.value)
+                yield Refusal(Reason.INVALID, "value-unquoted", f"{place}.env[{index}].value", value=value)
+
+
+def _resources(place: str, container: Container) -> Iterator[Refusal]:
+    requests, limits = container.resources.requests, container.resources.limits
+    for name in dict.fromkeys((*limits, *requests)):
+        where = "limits" if name in limits else "requests"
+        if "/" not in name:
+            if name not in _STANDARD and not name.startswith("hugepages-"):
+                yield Refusal(Reason.INVALID, "resource-without-domain", f"{place}.resources.{where}.{name}", name=name)
+        elif "kubernetes.io/" in name:
+            continue  # Kubernetes' own may be overcommitted
+        elif name not in limits:
+            field = f"{place}.resources.limits.{name}"
+            yield Refusal(Reason.INVALID, "limit-absent", field, value=str(requests[name]))
+        elif name in requests and _number(requests[name]) != _number(limits[name]):
+            field, request, limit = f"{place}.resources.requests.{name}", str(requests[name]), str(limits[name])
+            yield Refusal(Reason.INVALID, "limit-unlike-request", field, request=request, limit=limit)
+
+
+def _number(value: object) -> Decimal | str:
+    """Return the quantity, or the text where it is none, such as a workflow's parameter."""
+    try:
+        return quantity(value, "")
+    except Refused:
+        return str(value)
