@@ -206,6 +206,7 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
         yield from held_warnings(tree, own.kind)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
+        yield from _off_its_nodes(each.tier_request.pod, facts)
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
         yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))
@@ -213,3 +214,19 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     if saving is not None:
         adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
         yield from job_warnings(tree, facts.owners[0].kind, adds=adds)
+
+
+def _off_its_nodes(template: Pod, facts: Facts) -> Iterator[AdmissionWarning]:
+    """A warning where a template asks for other nodes than its namespace gives its pods: the API server refuses them.
+
+    It refuses the pods only, out of sight of the person who applies the workload.
+    """
+    selector = facts.namespace.selector
+    for key in selector.conflicts(template) if selector else ():
+        yield AdmissionWarning(
+            "node-selector",
+            key=key,
+            own=template.spec.node_selector[key],
+            value=selector.labels[key] if selector else "",
+            namespace=facts.namespace.name,
+        )

@@ -258,6 +258,16 @@ WARNINGS = (
         "that is [booked as a whole](tenants.md#gangs), such as a LeaderWorkerSet.",
     ),
     WarningText(
+        "node-selector",
+        "nodeSelector {key}: {own} contradicts {value} of namespace {namespace}; its pods are refused",
+        "The namespace has the annotation `scheduler.alpha.kubernetes.io/node-selector` or "
+        "`openshift.io/node-selector`. The admission plugin PodNodeSelector, or that of OpenShift, adds these node "
+        "labels to each pod of the namespace and refuses a pod that asks for another value of the same label. The "
+        "workload itself is admitted, so the refusals show only in its events. Remove the label from the template's "
+        "`nodeSelector`, or use a namespace whose nodes have it. If the API server runs without that plugin, nothing "
+        "is refused.",
+    ),
+    WarningText(
         "held-on-nodes",
         "a pod that waits for quota counts as unavailable: a DaemonSet's rollout stops at it",
         "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. A DaemonSet makes a pod for "

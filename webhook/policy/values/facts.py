@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from webhook.objects.pods import Metadata
+from webhook.policy.values.namespace_selector import NamespaceSelector, namespace_selector
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.pod_groups import PodsTogether, SchedulersGroup
@@ -14,11 +16,17 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace and its labels. Its uid is known of those that are watched."""
+    """A namespace, its labels, and the node selector that its pods get. Its uid is known of those that are watched."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     uid: str = ""
+    selector: NamespaceSelector | None = None
+
+
+def namespace_of(metadata: Metadata) -> Namespace:
+    """The namespace that this is the metadata of."""
+    return Namespace(metadata.name, metadata.labels, metadata.uid, namespace_selector(metadata.annotations))
 
 
 class Group(msgspec.Struct, frozen=True):
