@@ -44,6 +44,14 @@ WARNINGS = (
         "have. A tenant or a namespace can have a default of its own; then this warning does not come.",
     ),
     WarningText(
+        "gang-label",
+        "{template} names {tier}: it holds for all pods of this {kind}",
+        "The pods of a gang are useful only together, so they run in one tier. One pod template of the workload names "
+        "a tier, by label or by `priorityClassName`, and another template with GPUs names none. The tier holds for "
+        "both. If that is right, write the label on the workload itself, and this warning does not come. Two templates "
+        "that name different tiers are refused.",
+    ),
+    WarningText(
         "many-containers",
         "only its first {most} containers tell its type; label it gpu-tiers.dev/tier to choose",
         "So that no pod holds up the others, what runs is looked for in the first containers of a pod, or of a gang, "
@@ -259,7 +267,7 @@ WARNINGS = (
     ),
     WarningText(
         "node-selector",
-        "nodeSelector {key}: {own} contradicts {value} of namespace {namespace}; its pods are refused",
+        "nodeSelector {key}: {own} contradicts {value} of its namespace; its pods are refused",
         "The namespace has the annotation `scheduler.alpha.kubernetes.io/node-selector` or "
         "`openshift.io/node-selector`. The admission plugin PodNodeSelector, or that of OpenShift, adds these node "
         "labels to each pod of the namespace and refuses a pod that asks for another value of the same label. The "
