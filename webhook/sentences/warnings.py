@@ -305,6 +305,7 @@ OF_SETTING_UP: Mapping[str, str] = {
     "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
     "demotes-nowhere": "spec.onExceed: Demote, but no row is of a tier with an allowed one below it, so what is over "
     "the quota is refused; allow a lower tier, or write Deny",
+    "demotes-not-there": "{field}: {tier} is below the tier of no row, so nothing is demoted to it; write a lower tier",
     "holds-nothing": "spec.onExceed: Hold, but spec.quotas has no row, so no pod ever waits; write a row "
     "with gpus, the GPUs that the tenant may use",
     "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "

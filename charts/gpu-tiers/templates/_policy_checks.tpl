@@ -119,6 +119,9 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- $mentions = append $mentions (list (printf "allowedTiersByType.%s[%d]" $type $index) $name) -}}
 {{- end -}}
 {{- end -}}
+{{- range $index, $name := .demoteTo -}}
+{{- $mentions = append $mentions (list (printf "demoteTo[%d]" $index) $name) -}}
+{{- end -}}
 {{- range $index, $rule := .rules -}}
 {{- $mentions = append $mentions (list (printf "rules[%d].tier" $index) $rule.tier) -}}
 {{- end -}}

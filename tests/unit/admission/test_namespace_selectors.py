@@ -76,7 +76,7 @@ async def test_a_group_is_demoted_by_the_flavor_of_its_namespace() -> None:
     answer = await World(on(f"{PRODUCT}=H100"), rows, job, policy=POLICY).mutate(group)
     assert answer.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
     answer = await World(a_namespace(), rows, job, policy=POLICY).mutate(group)
-    assert answer.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-serving", "it may land on the a100"
+    assert answer.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch", "it may land on the a100"
 
 
 async def test_a_template_that_contradicts_its_namespace_is_warned_about() -> None:

@@ -65,7 +65,8 @@ metadata: {name: Gamma, labels: {year: 2026}}
         ),
         (
             f"{file}:2: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
-            "maxTier, allowedTiers, defaultTier, quotas, onExceed, holdOrder, reserveSeconds, quotaAuthority, backstop"
+            "maxTier, allowedTiers, defaultTier, quotas, onExceed, demoteTo, holdOrder, reserveSeconds, "
+            "quotaAuthority, backstop"
         ),
         f'{file}:2: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn, Hold',
         f'{file}:7: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
