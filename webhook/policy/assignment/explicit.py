@@ -124,11 +124,13 @@ def _in_gang(owner: Workload, asked: TierRequest, says: Callable[[Member, str], 
     the Worker of a PyTorchJob and leave its Master out. A pod without GPUs, such as a Ray head, follows any template
     that holds some.
     """
-    if asked.class_name:
+    if asked.class_name or (asked.holds_gpus and not owner.row.gang):
         return
-    spoken = [(member, each) for member in owner.members for each in says(member, f"{owner}.{member.path}")]
-    spoken.sort(key=lambda pair: not _holds_gpus(pair[0], asked))
-    for member, each in spoken:
+    known, key = asked.facts.spoken, (id(owner), says.__name__)
+    if key not in known:
+        spoken = [(member, each) for member in owner.members for each in says(member, f"{owner}.{member.path}")]
+        known[key] = sorted(spoken, key=lambda pair: not _holds_gpus(pair[0], asked))
+    for member, each in known[key]:
         if (owner.row.gang and member.least) or (not asked.holds_gpus and _holds_gpus(member, asked)):
             yield each
 

@@ -1,6 +1,7 @@
 """The facts of the cluster about one request, as values. Admission gathers them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -65,3 +66,5 @@ class Facts(msgspec.Struct, frozen=True):
     together: PodsTogether | None = None
     holders: dict[int, bool] = msgspec.field(default_factory=dict)
     """Whether an owner's template holds GPUs, by the template's id. Hundreds of templates may ask it of each other."""
+    spoken: dict[tuple[int, str], Any] = msgspec.field(default_factory=dict)
+    """What an owner's templates say about the tier, by the owner's id and what is asked. They ask this too."""
