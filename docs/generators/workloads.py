@@ -132,7 +132,9 @@ def _place(templates: Templates) -> str:
     told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
     made = f"; {_says(templates.made)}" if templates.made else ""
     least = f"; a gang needs: {_says(templates.least)}" if templates.least else ""
-    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}{made}{least}"
+    between = ", ".join(code(each.metadata) for each in templates.between)
+    passed = f"; labels and annotations at {between} count too" if between else ""
+    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}{made}{least}{passed}"
 
 
 def _says(count: object) -> str:

@@ -19,6 +19,9 @@ from .faults.run import bare_plane
 from .installed import Installed
 from .reading import reader
 
+NODE_SELECTORS = "--enable-admission-plugins=PodNodeSelector"
+"""Kubernetes leaves that plugin out. It changes nothing in a namespace without its annotation."""
+
 INSTALLING = ("installed", "few_seats", "three")
 """Fixtures after which a cluster has the chart, in the order in which they leave it."""
 
@@ -44,9 +47,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(authority: Path, pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """The cluster that GPU_TIERS_TEST_CLUSTER names, else a control plane of its own with kwok, of $K8S's version.
 
-    An API server of its own shows webhooks that ask for one a client certificate.
+    An API server of its own shows webhooks that ask for one a client certificate, and writes the node selectors of
+    namespaces on pods.
     """
-    with started(chosen_cluster(make_authority(authority)), pytestconfig) as running:
+    with started(chosen_cluster(make_authority(authority), NODE_SELECTORS), pytestconfig) as running:
         refuse_real_nodes(running)
         yield running
 

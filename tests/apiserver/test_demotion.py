@@ -80,3 +80,19 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     installed.eventually(lambda: runs(installed, borrower, "finetune"), "the GPUs given again")
     assert [pod["spec"]["priorityClassName"] for pod in pods_of(installed, borrower, "finetune")] == ["gpu-batch"]
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
+
+
+def test_a_tenant_says_where_it_borrows(installed: Installed, namespace: str) -> None:
+    """Without its list training would borrow as gpu-batch, whose pods may evict notebooks."""
+    rows = [{"tier": "gpu-training", "gpus": 0}, {"gpus": 2}]
+    name, lists = f"of-{namespace}", ["gpu-interactive"]
+    with installed.tenant_for(name, namespace, quotas=rows, onExceed="Demote", demoteTo=lists):
+        answer = installed.create(gpu_pod("lent", 1, tier="gpu-training"), namespace)
+        assert "this pod runs as gpu-interactive" in answer.stderr
+        assert installed.get("pod/lent", namespace)["spec"]["preemptionPolicy"] == "Never"
+        patch = '{"spec":{"demoteTo":["gpu-training"]}}'
+        command = ("patch", "tenantquota", name, "--type=merge", f"--patch={patch}")
+        told = installed.cluster.kubectl(*command).stderr
+        assert "[demotes-nowhere]" in told
+        broken = installed.cluster.kubectl(*command[:-1], '--patch={"spec":{"onExceed":"Deny"}}', check=False).stderr
+        assert "demoteTo is for pods that are demoted; write onExceed: Demote, or leave it out" in broken

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from .installed import Installed, gpu_pod
+from .reading import Tree
 
 pytestmark = pytest.mark.apiserver
 
@@ -126,3 +127,44 @@ def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
     installed.eventually(lambda: not account().get("reservations"), "the end of its promise")
     for key in model:
         installed.cluster.kubectl("label", "node", node, f"{key}-")
+
+
+def test_a_gang_counts_on_the_flavor_of_its_namespaces_node_selector(
+    installed: Installed, namespace: str, tenant: str
+) -> None:
+    """The plugin PodNodeSelector writes the selector on the pods before the webhook sees them."""
+    selecting = "scheduler.alpha.kubernetes.io/node-selector"
+    job = gang(gpu_pod("worker", 1, nodeSelector={}), parallelism=3)
+    assert "It names no flavor" in installed.create(job, namespace).stderr
+    annotate = ("annotate", "namespace", namespace, "--overwrite")
+    installed.cluster.kubectl(*annotate, f"{selecting}={PRODUCT}=NVIDIA-L4")
+    installed.eventually(lambda: not installed.create(job, namespace, "--dry-run=server").code, "the annotation seen")
+    assert not installed.create(job, namespace).code
+    there = lambda: pods_of(installed, namespace)  # noqa: E731
+    installed.eventually(lambda: len(there()) == 3, "a pod for each of its three")
+    assert {each["spec"]["nodeSelector"][PRODUCT] for each in there()} == {"NVIDIA-L4"}
+    assert used(installed, tenant) == "0"
+
+    installed.cluster.kubectl(*annotate, f"{selecting}={PRODUCT}={H100[PRODUCT]}")
+    large = gang(gpu_pod("worker", 1, nodeSelector={}), parallelism=3)
+    refused = lambda: installed.create(large, namespace, "--dry-run=server").stderr  # noqa: E731
+    installed.eventually(lambda: "h100 allows 2 GPUs" in refused(), "the other flavor seen")
+
+    other = gang(gpu_pod("worker", 1, nodeSelector={PRODUCT: "NVIDIA-L4"}), parallelism=1)
+    warned = installed.create(other, namespace)
+    assert not warned.code
+    assert "[node-selector] nodeSelector nvidia.com/gp" in warned.stderr
+    events = lambda: installed.cluster.kubectl("get", "events", f"--namespace={namespace}").stdout  # noqa: E731
+    installed.eventually(lambda: "conflicts with its namespace node label selector" in events(), "the plugin's refusal")
+
+
+def gang(pod: Tree, parallelism: int) -> Tree:
+    """A Job of so many pods at once."""
+    spec = {"parallelism": parallelism, "completions": parallelism, "template": {"spec": pod["spec"]}}
+    spec["template"]["spec"]["restartPolicy"] = "Never"
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "gang-"}, "spec": spec}
+
+
+def pods_of(installed: Installed, namespace: str) -> list[Tree]:
+    """All pods of a namespace."""
+    return list(installed.cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"])

@@ -217,13 +217,11 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
     try:
         gangs = Gangs(installed, namespace)
         told = gangs.apply(pytorchjob("wide", 3))
-        assert (
-            "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-serving" in told
-        )
+        assert "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-batch" in told
         for number in range(4):
             gangs.pod(f"wide-{number}", "wide")
         pods = installed.get("pods", namespace)["items"]
-        assert {each["spec"]["priorityClassName"] for each in pods} == {"gpu-serving"}
+        assert {each["spec"]["priorityClassName"] for each in pods} == {"gpu-batch"}
         assert len(pods) == 4
     finally:
         installed.cluster.kubectl("delete", "tenantquota", "lending")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -200,3 +201,62 @@ def test_a_named_owner_is_no_proof(
     pod["metadata"]["ownerReferences"] = [owner]
     created = installed.create(pod, namespace, "--dry-run=server", "--output=json")
     assert answer in created.stdout + created.stderr
+
+
+def test_a_label_on_the_way_to_the_pods_is_read_when_the_workload_is_applied(
+    installed: Installed, namespace: str
+) -> None:
+    """A CronJob's label for its Jobs: above the ceiling its author hears of it, and not at three in the morning."""
+    spec = gpu_pod("x", 1)["spec"] | {"restartPolicy": "Never"}
+    with installed.tenant_for(f"of-{namespace}", namespace, maxTier="gpu-batch", quotas=[{"gpus": 4}]):
+        above, within = (nightly(spec, tier) for tier in ("gpu-training", "gpu-batch"))
+        refused = installed.create(above, namespace).stderr
+        field = "CronJob/nightly.spec.jobTemplate.metadata.labels[gpu-tiers.dev/tier]"
+        assert f"{field}: gpu-training is not for tenant of-{namespace}" in refused
+        assert not installed.create(within, namespace).code
+        create = ("create", "job", "now", "--from=cronjob/nightly", f"--namespace={namespace}")
+        installed.cluster.kubectl(*create)
+        (pod,) = made_by(installed, namespace, "batch.kubernetes.io/job-name=now", 1)
+    assert pod["spec"]["priorityClassName"] == "gpu-batch"
+    assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == "label: the label on Job/now says gpu-batch"
+
+
+def nightly(spec: dict[str, object], tier: str) -> dict[str, object]:
+    made = {"metadata": {"labels": {"gpu-tiers.dev/tier": tier}}, "spec": {"template": {"spec": spec}}}
+    schedule = {"schedule": "0 3 1 1 *", "jobTemplate": made}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": schedule}
+
+
+def made_by(installed: Installed, namespace: str, selector: str, count: int) -> list[dict[str, Any]]:
+    """The pods that a controller makes, once they are there."""
+    command = ("get", "pods", f"--namespace={namespace}", f"--selector={selector}", "--output=json")
+    there = lambda: list(installed.cluster.kubectl(*command).json()["items"])  # noqa: E731
+    installed.eventually(lambda: len(there()) == count, f"{count} pods of {selector}")
+    return there()
+
+
+def test_a_gang_that_is_labelled_in_one_template_runs_in_one_tier(installed: Installed, namespace: str) -> None:
+    master, worker = (gpu_pod("x", 1, tier=tier) for tier in (None, "gpu-batch"))
+    specs = {"Master": {"replicas": 1, "template": template_of(master)}, "Worker": {"template": template_of(worker)}}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
+    answer = installed.create({**job, "spec": {"pytorchReplicaSpecs": specs}}, namespace)
+    told = "[gang-label] spec.pytorchReplicaSpecs.Worker.template names gpu-batch"
+    assert f"{told}: it holds for all pods of this PyTorchJob" in answer.stderr
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llm", "controller": True}
+    owner["uid"] = installed.get("pytorchjob/llm", namespace)["metadata"]["uid"]
+    for name, template in (("master", master), ("worker", worker)):
+        metadata = {"name": f"llm-{name}-0", "labels": template["metadata"]["labels"], "ownerReferences": [owner]}
+        created = installed.create({**template, "metadata": metadata}, namespace, "--output=json")
+        assert json.loads(created.stdout)["spec"]["priorityClassName"] == "gpu-batch", name
+
+    specs["Master"]["template"] = template_of(gpu_pod("x", 1, tier="gpu-training"))
+    other = {**job, "metadata": {"name": "other"}, "spec": {"pytorchReplicaSpecs": specs}}
+    refused = installed.create(other, namespace).stderr
+    assert (
+        "spec.pytorchReplicaSpecs.Worker.template.metadata.labels[gpu-tiers.dev/tier]: gpu-batch contradicts" in refused
+    )
+
+
+def template_of(pod: dict[str, Any]) -> dict[str, Any]:
+    """A pod as a template has it."""
+    return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}

@@ -12,6 +12,11 @@ ACCEPTED: list[Tree] = [
     {"quotas": [{"gpus": 6}, {"tier": "gpu-training", "gpus": 0}, {"tier": "gpu-batch", "gpus": "8000m"}]},
     {"quotas": [{"tier": f"tier-{number}", "gpus": "1k"} for number in range(64)]},
     {"onExceed": "Demote", "quotaAuthority": "Kueue"},
+    {
+        "onExceed": "Demote",
+        "demoteTo": ["gpu-interactive", "gpu-batch"],
+        "allowedTiers": ["gpu-batch", "gpu-interactive"],
+    },
     {"onExceed": "Demote", "backstop": "ResourceQuota"},
     {"onExceed": "Warn", "quotaAuthority": "KAI", "backstop": "None"},
     {"onExceed": "Hold"},
@@ -46,6 +51,21 @@ REFUSED: list[tuple[Tree, str, str]] = [
         {"allowedTiers": ["gpu-batch"], "quotas": [{"tier": "gpu-training", "gpus": "1"}]},
         "quotas: a row names a tier that allowedTiers does not allow",
         "spec: quotas: a row names a tier that allowedTiers does not allow",
+    ),
+    (
+        {"demoteTo": ["gpu-batch"]},
+        "demoteTo is for pods that are demoted; write onExceed: Demote, or leave it out",
+        "spec: demoteTo is for pods that are demoted; write onExceed: Demote, or leave it out",
+    ),
+    (
+        {"onExceed": "Demote", "demoteTo": ["gpu-batch"], "allowedTiers": ["gpu-training"]},
+        "demoteTo: names a tier that allowedTiers does not allow",
+        "spec: demoteTo: names a tier that allowedTiers does not allow",
+    ),
+    (
+        {"onExceed": "Demote", "demoteTo": ["gpu-batch", "gpu-batch"]},
+        "a tier stands there twice: keep one",
+        "spec.demoteTo: a tier stands there twice: keep one",
     ),
     ({"quotas": [{"gpus": "1"}, {"gpus": "2"}]}, _TWO_ROWS, f"spec.quotas: {_TWO_ROWS}"),
     (
@@ -184,7 +204,7 @@ REFUSED: list[tuple[Tree, str, str]] = [
         'unknown field "spec.maxTeir"',
         (
             "spec.maxTeir: there is no such field; write one of namespaceSelector, maxTier, allowedTiers, "
-            "defaultTier, quotas, onExceed, holdOrder, reserveSeconds, quotaAuthority, backstop"
+            "defaultTier, quotas, onExceed, demoteTo, holdOrder, reserveSeconds, quotaAuthority, backstop"
         ),
     ),
     (

@@ -56,6 +56,13 @@ def test_tiers_and_flavors_that_the_policy_does_not_have(refuse: Refuse) -> None
         ({"backstop": "ResourceQuota", "onExceed": "Warn"}, "spec.backstop: ResourceQuotas would refuse"),
         ({"backstop": "ResourceQuota", "onExceed": "Hold"}, "spec.backstop: ResourceQuotas would refuse"),
         ({"quotaAuthority": "Kueue", "onExceed": "Hold"}, "spec.onExceed: Hold would let pods wait here"),
+        ({"demoteTo": ["gpu-batch"]}, "spec.demoteTo: is for pods that are demoted; write onExceed: Demote"),
+        ({"onExceed": "Demote", "demoteTo": ["gold"]}, "spec.demoteTo[0]: gold is no tier of the policy"),
+        ({"onExceed": "Demote", "demoteTo": ["gpu-batch"] * 2}, "spec.demoteTo[1]: gpu-batch stands there twice"),
+        (
+            {"onExceed": "Demote", "demoteTo": ["gpu-batch"], "allowedTiers": ["gpu-training"]},
+            "spec.demoteTo[0]: gpu-batch is none of allowedTiers",
+        ),
         ({"holdOrder": "Strict"}, "spec.holdOrder: is for pods that wait; write onExceed: Hold"),
         ({"reserveSeconds": 0, "onExceed": "Warn"}, "spec.reserveSeconds: is for pods that wait"),
         (

@@ -43,9 +43,9 @@ def test_where_the_tenant_holds_it_waits_whole_with_its_coordinator_that_has_no_
 
 def test_a_demoted_jobset_is_whole(team: Team) -> None:
     team.may_use({"tier": "gpu-training", "gpus": "2"}, {"gpus": "16"}, onExceed="Demote")
-    assert "all pods of this JobSet run as gpu-serving" in team.apply(a_jobset("train"))
+    assert "all pods of this JobSet run as gpu-batch" in team.apply(a_jobset("train"))
     team.runs(5)
-    assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
+    assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
     team.shows("gpu-training 0/2, total 4/16")
 
 

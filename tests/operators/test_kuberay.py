@@ -34,7 +34,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
 
 
 def test_a_demoted_cluster_is_whole(team: Team) -> None:
-    team.may_use({"tier": "gpu-batch", "gpus": "1"}, {"gpus": "16"}, onExceed="Demote")
+    team.may_use({"tier": "gpu-batch", "gpus": "1"}, {"gpus": "16"}, onExceed="Demote", demoteTo=["gpu-interactive"])
     assert "all pods of this RayJob run as gpu-interactive" in team.apply(a_rayjob("embed"))
     team.runs(4)
     assert team.tiers() == {("gpu-interactive", "gpu-interactive", 200), NO_TIER}

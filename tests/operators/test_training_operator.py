@@ -38,9 +38,9 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
 
 def test_a_demoted_job_is_whole(team: Team) -> None:
     team.may_use({"tier": "gpu-training", "gpus": "2"}, {"gpus": "16"}, onExceed="Demote")
-    assert "all pods of this PyTorchJob run as gpu-serving" in team.apply(a_pytorchjob("bert"))
+    assert "all pods of this PyTorchJob run as gpu-batch" in team.apply(a_pytorchjob("bert"))
     team.runs(4)
-    assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
+    assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
 
 
 def test_a_suspended_job_holds_nothing(team: Team) -> None:

@@ -33,11 +33,11 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
 
 def test_a_demoted_job_is_whole(team: Team) -> None:
     team.may_use({"tier": "gpu-training", "gpus": "2"}, {"gpus": "16"}, onExceed="Demote")
-    assert "all pods of this Job run as gpu-serving" in team.apply(a_volcano_job("bert"))
+    assert "all pods of this Job run as gpu-batch" in team.apply(a_volcano_job("bert"))
     begins(team, "bert")
     team.runs(4)
-    assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
-    assert rank_of(team, "bert") == "gpu-serving"
+    assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
+    assert rank_of(team, "bert") == "gpu-batch"
 
 
 def test_it_grows_within_its_quota_and_no_further(team: Team) -> None:

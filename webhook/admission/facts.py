@@ -55,10 +55,11 @@ async def facts_of(
         group = await _group(pod.spec, namespace, cluster) if pod else None
         groups = await schedulers_groups(pod.metadata, namespace, cluster) if pod else ()
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
+        owners = (made, *above) if made else above
         return Facts(
             namespace=home,
             classes=cluster.known.classes(),
-            owners=(made, *above) if made else above,
+            owners=tuple(_on_nodes_of(home, each) for each in owners) if home.selector else owners,
             tenant=cluster.known.tenant(home),
             group=group,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
@@ -69,6 +70,16 @@ async def facts_of(
         )
     except Unreadable as problem:
         raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
+
+
+def _on_nodes_of(namespace: Namespace, owner: Workload) -> Workload:
+    """The workload with the templates that its pods show at their review: the API server has added to them by then."""
+    selector = namespace.selector
+    if selector is None:
+        return owner
+    return replace(
+        owner, members=tuple(replace(each, template=selector.added_to(each.template)) for each in owner.members)
+    )
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:

@@ -21,7 +21,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
-from webhook.policy.decide_workload import WorkloadDecision, decide_workload, unlisted_in
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload, gang_in_two_tiers, unlisted_in
 from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -119,7 +119,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if decision.waits:
             notes += tuple(counted_while_held(decision, await cluster.lookups.quotas.native(request.namespace)))
         name = tenant.name if tenant else None
-        problem = outranked_workload(decision.own, decision.leading.live, facts)
+        problem = gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, facts)
         if problem is not None:
             return Judged(Verdict(decision.assignment, refusal=problem, tenant=name))
         verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)

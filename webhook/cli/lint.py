@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
+from msgspec import structs
 
 from webhook.cli.cluster.installed import ALONE, policy_named, policy_of
 from webhook.cli.cluster.reader import cluster_reader
@@ -18,7 +19,7 @@ from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
-from webhook.policy.values.facts import NAME_LABEL, Namespace
+from webhook.policy.values.facts import NAME_LABEL, namespace_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.cluster_parts import Part
 from webhook.report.lint import RULES
@@ -86,7 +87,8 @@ def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapsho
     """What is known of a cluster by the TenantQuotas and Namespaces among these objects. Raises BadInput."""
     quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
     named = (view(each.tree, Named).metadata for each in world if each.kind == "Namespace")
-    namespaces = tuple(Namespace(each.name, {**each.labels, NAME_LABEL: each.name}) for each in named)
+    labelled = (structs.replace(each, labels={**each.labels, NAME_LABEL: each.name}) for each in named)
+    namespaces = tuple(map(namespace_of, labelled))
     unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
     return ClusterSnapshot(policy, datetime.now(UTC), tenants=quotas, namespaces=namespaces, unread=unread)
 

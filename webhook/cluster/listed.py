@@ -9,7 +9,7 @@ from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
-from webhook.policy.values.facts import Namespace
+from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.tiers import PriorityClass
 
 
@@ -33,8 +33,7 @@ async def priority_classes(client: Client) -> dict[str, PriorityClass]:
 async def listed_namespaces(client: Client) -> tuple[Namespace, ...]:
     """All of them, with their labels. Raises ApiError."""
     pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
-    found = [read(raw, Named).metadata async for raw in listed_objects(pages)]
-    return tuple(Namespace(each.name, each.labels) for each in found)
+    return tuple([namespace_of(read(raw, Named).metadata) async for raw in listed_objects(pages)])
 
 
 async def listed_trees(client: Client, where: str, params: dict[str, str] | None = None) -> list[Tree]:

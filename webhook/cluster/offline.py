@@ -24,7 +24,7 @@ from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.policy.values.facts import NAME_LABEL, Group, Namespace
+from webhook.policy.values.facts import NAME_LABEL, Group, Namespace, namespace_of
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.values.weights import DeviceClass
@@ -266,12 +266,13 @@ NO_FILES = Files(ManifestStore(()))
 
 
 def _namespaces(store: ManifestStore) -> dict[str, Namespace]:
-    """By name, each with the label that the API server writes on it, and all labels of one that is given twice."""
-    found: dict[str, Namespace] = {}
+    """By name, each with the label that the API server writes on it, and all metadata of one that is given twice."""
+    found: dict[str, Metadata] = {}
     for each in _named(store, "Namespace"):
-        before = found[each.name].labels if each.name in found else {NAME_LABEL: each.name}
-        found[each.name] = Namespace(each.name, {**before, **each.labels})
-    return found
+        before = found.get(each.name, Metadata(labels={NAME_LABEL: each.name}))
+        labels, annotations = before.labels | each.labels, before.annotations | each.annotations
+        found[each.name] = structs.replace(each, labels=labels, annotations=annotations)
+    return {name: namespace_of(metadata) for name, metadata in found.items()}
 
 
 def _named(store: ManifestStore, kind: str) -> Iterator[Metadata]:

@@ -19,7 +19,7 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, view
-from webhook.policy.values.facts import Namespace
+from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.sentences.sentence import told
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ async def stored_namespace(client: Client, name: str) -> Namespace | None:
             raise
         except NotFound:
             return None
-        return Namespace(name, view(tree, Named).metadata.labels)
+        return namespace_of(view(tree, Named).metadata)
 
 
 @asynccontextmanager

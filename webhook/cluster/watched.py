@@ -19,7 +19,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.view import View, read, view
 from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
-from webhook.policy.values.facts import Namespace
+from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 
@@ -192,5 +192,4 @@ def _priority_class(raw: msgspec.Raw) -> PriorityClass:
 
 
 def _namespace(raw: msgspec.Raw) -> Namespace:
-    metadata = read(raw, Named).metadata
-    return Namespace(metadata.name, metadata.labels, metadata.uid)
+    return namespace_of(read(raw, Named).metadata)

@@ -111,6 +111,12 @@ def _contradictions(file: PolicyFile) -> Iterator[str]:
                 f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows "
                 f"{'only ' + ', '.join(allowed) if allowed else 'none'}"
             )
+    highest = max(file.tiers, key=lambda tier: tier.value).name if file.tiers else ""
+    for index, name in enumerate(file.demote_to):
+        if name in file.demote_to[:index]:
+            yield f"demoteTo[{index}]: {name} stands there twice; keep one"
+        if name == highest:
+            yield f"demoteTo[{index}]: {name} is the highest tier, so nothing is demoted to it; write a lower one"
     if file.eviction_cost.kueue == "Write" and not file.kueue.workload_priority_classes:
         yield "evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers"
 
@@ -120,6 +126,7 @@ def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
     yield from ((f"workloadTypes.{workload_type}", name) for workload_type, name in file.workload_types.items())
     for workload_type, names in file.allowed_tiers_by_type.items():
         yield from ((f"allowedTiersByType.{workload_type}[{index}]", name) for index, name in enumerate(names))
+    yield from ((f"demoteTo[{index}]", name) for index, name in enumerate(file.demote_to))
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
     yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)
     caps = file.checkpoint.max_grace_period_seconds_by_tier

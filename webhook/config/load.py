@@ -32,7 +32,7 @@ from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_PRESET = "four-tier"
 _FOLDER = resources.files("webhook.config")
-_NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
+_NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "demoteTo", "rules")
 """Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
 
 
@@ -142,6 +142,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         flavors=tuple(Flavor(each.name, each.node_labels) for each in file.resource_flavors),
         tier_of_type=file.workload_types,
         allowed_by_type=file.allowed_tiers_by_type,
+        demote_to=file.demote_to,
         rules=tuple(_rule(file, index) for index in range(len(file.rules))),
         unmanaged_classes=file.unmanaged_classes,
         unreadable_owners=file.unreadable_owners,

@@ -283,6 +283,7 @@ class PolicyFile(Section):
     workload_types: dict[WorkloadType, str] = Field(default_factory=dict)
     default_tier: str
     allowed_tiers_by_type: dict[WorkloadType, tuple[str, ...]] = Field(default_factory=dict)
+    demote_to: tuple[str, ...] = ()
     rules: tuple[RuleSection, ...] = ()
     kinds: tuple[OwnKindSection, ...] = ()
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"

@@ -94,6 +94,13 @@ RULES: Rules = {
         "defaultTier" not in spec or "allowedTiers" not in spec or spec["defaultTier"] in spec["allowedTiers"]
     ),
     "quotas: a row names a tier that allowedTiers does not allow": _rows_are_allowed,
+    "demoteTo is for pods that are demoted; write onExceed: Demote, or leave it out": lambda spec: (
+        "demoteTo" not in spec or spec.get("onExceed") == "Demote"
+    ),
+    "demoteTo: names a tier that allowedTiers does not allow": lambda spec: (
+        "allowedTiers" not in spec or set(spec.get("demoteTo", ())) <= set(spec["allowedTiers"])
+    ),
+    "a tier stands there twice: keep one": lambda names: len(names) == len(set(names)),
     "backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out": (
         lambda spec: not (spec.get("backstop") == "ResourceQuota" and spec.get("quotaAuthority") in ("Kueue", "KAI"))
     ),

@@ -5,7 +5,7 @@ Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -88,6 +88,13 @@ def at(holder: object, path: str) -> object:
         if not isinstance(holder, dict):
             return None
         holder = holder.get(step)
+    return holder
+
+
+def item_at(holder: object, place: Sequence[str]) -> object:
+    """The value at a place, whose steps are keys of maps and indices of lists; None where the way ends."""
+    for step in place:
+        holder = dict(_items(holder)).get(step)
     return holder
 
 

@@ -222,9 +222,8 @@ def _tier_of_group(
 def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierRequest:
     """What the pods of a template ask for."""
     evidence = classify(member.template, facts.owners, policy.kinds)
-    return tier_request(
-        member.template, structs.replace(facts, devices=member.devices), policy, evidence, holds_gpus=True
-    )
+    of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
+    return tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
 
 
 def _demoted_before(own: TierRequest, theirs: TierRequest) -> Assignment | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Reason, Refused
+from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import class_within_ceiling
@@ -158,8 +158,8 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
 
 
 def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPolicy) -> Decision:
-    owners = (member.maker, *facts.owners) if member.maker else facts.owners
-    evidence = classify(member.template, owners, policy.kinds)
+    owners = (*member.makers, *facts.owners)
+    evidence = classify(member.template, [each for each in owners if not each.place], policy.kinds)
     of_member = structs.replace(facts, devices=member.devices, owners=owners)
     asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
     return decision_with(asked, assignment_of(asked), demand, member.count, member.least)
@@ -204,13 +204,16 @@ def _warnings(
     if made_by_another(facts):
         return
     tenant, own = None if elsewhere else facts.tenant, facts.owners[0]
-    yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions)))
+    passed = (owner for each in decisions for owner in each.tier_request.facts.owners if owner.place)
+    yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions), *passed))
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
     if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
         yield from held_warnings(tree, own.kind)
+    yield from _told_by_one_template(decisions, own)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
+        yield from _off_its_nodes(each.tier_request.pod, facts)
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
         yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))
@@ -218,3 +221,59 @@ def _warnings(
     if saving is not None:
         adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
         yield from job_warnings(tree, facts.owners[0].kind, adds=adds)
+
+
+def _told_by_one_template(decisions: tuple[Decision, ...], own: Workload) -> Iterator[AdmissionWarning]:
+    """A warning where a template with GPUs gets the tier that another one of its gang names."""
+    for each in decisions:
+        tier, template = each.assignment.tier, each.assignment.template
+        if tier is not None and template and each.tier_request.holds_gpus:
+            yield AdmissionWarning("gang-label", template=template, kind=own.kind.kind, tier=tier.name)
+
+
+def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
+    """The refusal of a gang in which two templates name different tiers; None for any other workload.
+
+    Both are templates that the gang can't do without: spare workers may run in a tier of their own.
+    """
+    own, decided = decision.own, {id(each.tier_request.pod): each.assignment for each in decision.decisions}
+    if gang_among(decision.facts.owners) is not own:
+        return None
+    first: tuple[str, str] | None = None
+    for member in own.members:
+        assignment = decided.get(id(member.template))
+        if not member.least or assignment is None or assignment.tier is None or not _names_its_own(assignment):
+            continue
+        field, tier = member.placed_field(assignment.asked), assignment.tier.name
+        first = first or (field, tier)
+        if tier != first[1]:
+            return Refusal(
+                Reason.CONTRADICTION,
+                "gang-in-two-tiers",
+                field,
+                tier=tier,
+                other=first[0],
+                other_tier=first[1],
+                kind=own.kind.kind,
+            )
+    return None
+
+
+def _names_its_own(assignment: Assignment) -> bool:
+    """Tells whether a template, or what lies between it and its workload, names the tier itself."""
+    return assignment.step in ("label", "class") and not (assignment.bearer or assignment.template)
+
+
+def _off_its_nodes(template: Pod, facts: Facts) -> Iterator[AdmissionWarning]:
+    """A warning where a template asks for other nodes than its namespace gives its pods: the API server refuses them.
+
+    It refuses the pods only, out of sight of the person who applies the workload.
+    """
+    selector = facts.namespace.selector
+    for key in selector.conflicts(template) if selector else ():
+        yield AdmissionWarning(
+            "node-selector",
+            key=key,
+            own=template.spec.node_selector[key],
+            value=selector.labels[key] if selector else "",
+        )

@@ -7,9 +7,10 @@ from itertools import islice
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, UNTIERED_LABEL
-from webhook.policy.unknown_keys import DOMAIN, LIKE_OURS, MOST_READ, MOST_SHOWN, MOST_TOLD
+from webhook.policy.unknown_keys import LIKE_OURS, MOST_READ, MOST_SHOWN, MOST_TOLD
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
+from webhook.policy.workloads.templates import DOMAIN
 
 _OF_NAMESPACES = {
     "mode": MODE_LABEL,

@@ -18,9 +18,8 @@ from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.quota.claimed import CLAIMED
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.values.tier_policy import MODE_LABEL
-from webhook.policy.workloads.templates import TEMPLATE_CLASS
+from webhook.policy.workloads.templates import DOMAIN, TEMPLATE_CLASS
 
-DOMAIN = "gpu-tiers.dev/"
 LIKE_OURS = re.compile("^gpu[-.]?t[eirs]+[.][a-z]+/")
 """Begins keys of our domain, and of what people write for it: gpu-tier.dev, gputiers.io. It stands in the chart too."""
 MOST_TOLD = 3

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning
-from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.limits import acceptable, demotable_to
 from webhook.policy.decide import Decision
 from webhook.policy.decide_workload import WorkloadDecision, made_by_another
 from webhook.policy.quota.charges import Fit, GangDemand, Shortfall, alternatives, together
@@ -102,10 +102,10 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
-    """The tiers that a gang over quota may be demoted to, the highest first, by the usage that shows it."""
+    """The tiers with room that a gang over quota may be demoted to, in the order of choice."""
     asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
     tenant = decision.facts.tenant
     if tenant is None or not tenant.demotes or chosen is None:
         return
-    below = [tier for tier in acceptable(asked) if tier.value < chosen.value]
-    yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, below))
+    candidates = demotable_to(chosen, asked)
+    yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, candidates))

@@ -85,6 +85,8 @@ _OF_GROUPS_AND_QUEUES: Mapping[str, str] = {
     "label {label}, whose value is one of {tiers}",
     "unlike-group": "{written:shown}, but its PodGroup/{group} is {tier}; a group and its pods share one tier: write "
     "the group's, or leave it out",
+    "gang-in-two-tiers": "{tier} contradicts {other}: {other_tier}; the pods of a {kind} are useful only together and "
+    "need one tier: write the same in both, or leave one out",
     "unlike-owner": "{written:shown}, but the pods of its owner {owner} are {tier} ({reason}); a group and its pods "
     "share one tier: write theirs, or leave it out",
     "unlike-template": "{tier}, but the template {template:shown} in its Workload has priorityClassName "

@@ -45,6 +45,14 @@ WARNINGS = (
         "have. A tenant or a namespace can have a default of its own; then this warning does not come.",
     ),
     WarningText(
+        "gang-label",
+        "{template} names {tier}: it holds for all pods of this {kind}",
+        "The pods of a gang are useful only together, so they run in one tier. One pod template of the workload names "
+        "a tier, by label or by `priorityClassName`, and another template with GPUs names none. The tier holds for "
+        "both. If that is right, write the label on the workload itself, and this warning does not come. Two templates "
+        "that name different tiers are refused.",
+    ),
+    WarningText(
         "many-containers",
         "only its first {most} containers tell its type; label it gpu-tiers.dev/tier to choose",
         "So that no pod holds up the others, what runs is looked for in the first containers of a pod, or of a gang, "
@@ -279,6 +287,16 @@ WARNINGS = (
         "that is [booked as a whole](tenants.md#gangs), such as a LeaderWorkerSet.",
     ),
     WarningText(
+        "node-selector",
+        "nodeSelector {key}: {own} contradicts {value} of its namespace; its pods are refused",
+        "The namespace has the annotation `scheduler.alpha.kubernetes.io/node-selector` or "
+        "`openshift.io/node-selector`. The admission plugin PodNodeSelector, or that of OpenShift, adds these node "
+        "labels to each pod of the namespace and refuses a pod that asks for another value of the same label. The "
+        "workload itself is admitted, so the refusals show only in its events. Remove the label from the template's "
+        "`nodeSelector`, or use a namespace whose nodes have it. If the API server runs without that plugin, nothing "
+        "is refused.",
+    ),
+    WarningText(
         "held-on-nodes",
         "a pod that waits for quota counts as unavailable: a DaemonSet's rollout stops at it",
         "The tenant [holds](tenants.md#workloads-while-they-wait) what is over its quota. A DaemonSet makes a pod for "
@@ -308,6 +326,7 @@ OF_SETTING_UP: Mapping[str, str] = {
     "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
     "demotes-nowhere": "spec.onExceed: Demote, but no row is of a tier with an allowed one below it, so what is over "
     "the quota is refused; allow a lower tier, or write Deny",
+    "demotes-not-there": "{field}: {tier} is below the tier of no row, so nothing is demoted to it; write a lower tier",
     "holds-nothing": "spec.onExceed: Hold, but spec.quotas has no row, so no pod ever waits; write a row "
     "with gpus, the GPUs that the tenant may use",
     "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "

@@ -22,7 +22,7 @@ among the values, which are a copy made for this rendering. Takes {root, name}.
 {{- $preset := .Files.Get (printf "presets/%s.yaml" .Values.preset) | fromYaml -}}
 {{- $own := default dict .Values.policy -}}
 {{- if $own.tiers -}}
-{{- $preset = omit $preset "workloadTypes" "defaultTier" "allowedTiersByType" "rules" -}}
+{{- $preset = omit $preset "workloadTypes" "defaultTier" "allowedTiersByType" "demoteTo" "rules" -}}
 {{- else -}}
 {{- $own = omit $own "tiers" -}}
 {{- end -}}

@@ -10,7 +10,7 @@ each problem.
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $_ := set $policy "webhook" (include "gpu-tiers.known" . | fromJson) -}}
 {{- $problems := "" -}}
-{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "evictionCost" "hooks" "placement" "scheduling" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "demoteTo" "evictionCost" "hooks" "placement" "scheduling" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -119,6 +119,9 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- $mentions = append $mentions (list (printf "allowedTiersByType.%s[%d]" $type $index) $name) -}}
 {{- end -}}
 {{- end -}}
+{{- range $index, $name := .demoteTo -}}
+{{- $mentions = append $mentions (list (printf "demoteTo[%d]" $index) $name) -}}
+{{- end -}}
 {{- range $index, $rule := .rules -}}
 {{- $mentions = append $mentions (list (printf "rules[%d].tier" $index) $rule.tier) -}}
 {{- end -}}
@@ -168,6 +171,38 @@ rules[{{ $index }}].match.kinds[{{ $place }}]: {{ $name }} is not in the table o
 workloadTypes.{{ $type }}: {{ $name }}, but allowedTiersByType.{{ $type }} allows {{ with get $all $type }}only {{ join ", " . }}{{ else }}none{{ end }}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.demoteTo" -}}
+{{- $values := list -}}
+{{- range .tiers -}}
+{{- $values = append $values (int64 .value) -}}
+{{- end -}}
+{{- $highest := "" -}}
+{{- range .tiers -}}
+{{- if eq (int64 .value) (include "gpu-tiers.largest" $values | int64) -}}
+{{- $highest = .name -}}
+{{- end -}}
+{{- end -}}
+{{- $met := dict -}}
+{{- range $index, $name := .demoteTo -}}
+{{- if hasKey $met $name }}
+demoteTo[{{ $index }}]: {{ $name }} stands there twice; keep one
+{{- end -}}
+{{- if eq $name $highest }}
+demoteTo[{{ $index }}]: {{ $name }} is the highest tier, so nothing is demoted to it; write a lower one
+{{- end -}}
+{{- $_ := set $met $name true -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes a list of whole numbers. */}}
+{{- define "gpu-tiers.largest" -}}
+{{- $largest := 0 -}}
+{{- range . -}}
+{{- $largest = max $largest . -}}
+{{- end -}}
+{{- $largest -}}
 {{- end -}}
 
 {{- define "gpu-tiers.evictionCost" -}}

@@ -18,6 +18,9 @@ would refuse such a TenantQuota in the middle of an upgrade.
 {{- range $row, $tier := $spec.allowedTiers -}}
 {{- $named = append $named (dict "at" (printf "allowedTiers[%d]" $row) "kind" "tier" "name" $tier) -}}
 {{- end -}}
+{{- range $row, $tier := $spec.demoteTo -}}
+{{- $named = append $named (dict "at" (printf "demoteTo[%d]" $row) "kind" "tier" "name" $tier) -}}
+{{- end -}}
 {{- range $row, $quota := $spec.quotas -}}
 {{- $named = append $named (dict "at" (printf "quotas[%d].tier" $row) "kind" "tier" "name" $quota.tier) -}}
 {{- $named = append $named (dict "at" (printf "quotas[%d].resourceFlavor" $row) "kind" "flavor" "name" $quota.resourceFlavor) -}}
@@ -33,6 +36,19 @@ tenants[{{ $index }}].spec: maxTier and allowedTiers say the same thing in two w
 {{- end -}}
 {{- if and $spec.defaultTier $spec.allowedTiers (not (has $spec.defaultTier $spec.allowedTiers)) }}
 tenants[{{ $index }}].spec.defaultTier: {{ $spec.defaultTier }} is none of allowedTiers; write for example {{ first $spec.allowedTiers }}
+{{- end -}}
+{{- if and $spec.demoteTo (ne "Demote" (default "Deny" $spec.onExceed)) }}
+tenants[{{ $index }}].spec.demoteTo: is for pods that are demoted; write onExceed: Demote, or leave it out
+{{- end -}}
+{{- $listed := dict -}}
+{{- range $row, $tier := $spec.demoteTo -}}
+{{- if and $spec.allowedTiers (not (has $tier $spec.allowedTiers)) }}
+tenants[{{ $index }}].spec.demoteTo[{{ $row }}]: {{ $tier }} is none of allowedTiers; write for example {{ last $spec.allowedTiers }}
+{{- end -}}
+{{- if hasKey $listed $tier }}
+tenants[{{ $index }}].spec.demoteTo[{{ $row }}]: {{ $tier }} stands there twice; keep one
+{{- end -}}
+{{- $_ := set $listed $tier true -}}
 {{- end -}}
 {{- $holds := eq "Hold" (default "Deny" $spec.onExceed) -}}
 {{- range $spec.quotas -}}

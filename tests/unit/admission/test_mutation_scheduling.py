@@ -240,7 +240,7 @@ async def test_our_rank_is_not_taken_for_a_persons_when_the_tier_changes() -> No
 
 
 async def test_a_volcano_job_that_its_quota_demotes_is_ranked_lower() -> None:
-    tenant = a_tenant(onExceed="Demote").having(
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
         "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"tier": "gpu-interactive", "gpus": "8"}]
     )
     ranked = (await World(tenant).mutate(a_volcano_job())).patched
@@ -249,7 +249,7 @@ async def test_a_volcano_job_that_its_quota_demotes_is_ranked_lower() -> None:
 
 async def test_one_whose_pods_are_demoted_one_by_one_is_ranked_lower_too() -> None:
     rows = [{"tier": "gpu-batch", "gpus": "0"}, {"tier": "gpu-interactive", "gpus": "8"}]
-    tenant = a_tenant(onExceed="Demote").having("spec.quotas", rows)
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having("spec.quotas", rows)
     ranked = (await World(tenant).mutate(a_volcano_job(minAvailable=1))).patched
     assert ranked["spec"]["priorityClassName"] == "gpu-interactive"
 

@@ -279,7 +279,7 @@ async def test_a_demoted_workloads_group_and_pods_are_demoted_alike(written: str
     assert (await world.validate(job)).allowed
     patched = (await world.mutate(group)).patched
     tier = patched["spec"]["priorityClassName"]
-    assert (tier, mode_of(patched)) == ("gpu-serving", {"all": {}})
+    assert (tier, mode_of(patched)) == ("gpu-batch", {"all": {}})
     assert patched["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("; demoted from gpu-training")
     assert (await world.create(group)).allowed
 

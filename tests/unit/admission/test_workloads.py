@@ -161,7 +161,7 @@ async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
     [
         (
             ALPHA.having("spec.onExceed", "Demote"),
-            "asks for 8 in all: pods that have no room there run as gpu-serving, which gpu-training may evict",
+            "pods that have no room there run as gpu-batch, which gpu-training, gpu-serving may evict",
         ),
         (
             ALPHA.having("spec.onExceed", "Demote").having("spec.allowedTiers", ["gpu-training"]),
@@ -195,7 +195,8 @@ async def test_a_gang_that_waits_does_not_name_its_node() -> None:
 
 async def test_no_tier_is_a_way_round_the_total() -> None:
     """Its third pod will be refused, though the tenant demotes."""
-    world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-batch").allowing("10"))
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).allowing("4", tier="gpu-batch").allowing("10")
+    world = World(tenant)
     assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
     total = "tenant alpha: the total is at 6 of 10 GPUs; this Deployment asks for 6 in all, so not all of its pods can"
     within = await world.validate(a_deployment(a_pod().asking(2), replicas=3).of_tier("gpu-interactive"))
@@ -320,3 +321,18 @@ async def test_replicas_that_have_no_room_now_are_told_of_and_not_refused() -> N
         "now"
     )
     assert (await world.update(more, few)).warnings == []
+
+
+async def test_a_tenant_chooses_where_it_borrows() -> None:
+    """In the order of its list, and a gang as a whole."""
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive", "gpu-batch"])
+    rows = tenant.allowing("1", tier="gpu-training").allowing("2", tier="gpu-interactive").allowing("9")
+    gang = a_pytorchjob(a_pod().asking(1), workers=2)
+    world = World(rows, gang)
+    told = (await world.validate(gang)).warnings
+    assert any("all pods of this PyTorchJob run as gpu-interactive" in each for each in told)
+    assert (await world.mutate(a_pod().asking(1).owned_by(gang))).patched["spec"]["priorityClassName"] == (
+        "gpu-interactive"
+    )
+    next_one = await world.validate(a_pytorchjob(a_pod().asking(1), name="next", workers=2))
+    assert any("run as gpu-batch" in each for each in next_one.warnings), "the first of the list is full"

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.builders import Tree
+from tests.builders import Tree, a_job, a_namespace, a_pod, a_tenant
 from tests.builders.quota_specs import ACCEPTED, REFUSED, SELECTOR
-from tests.unit.cli.reviewing import EXAMPLES, review
+from tests.unit.cli.reviewing import EXAMPLES, findings, review
 from webhook.config.tenant_quota_schema import RULES, tenant_quota_schema
 
 POD = str(EXAMPLES / "pod-batch.yaml")
@@ -64,7 +65,8 @@ metadata: {name: Gamma, labels: {year: 2026}}
         ),
         (
             f"{file}:2: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
-            "maxTier, allowedTiers, defaultTier, quotas, onExceed, holdOrder, reserveSeconds, quotaAuthority, backstop"
+            "maxTier, allowedTiers, defaultTier, quotas, onExceed, demoteTo, holdOrder, reserveSeconds, "
+            "quotaAuthority, backstop"
         ),
         f'{file}:2: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn, Hold',
         f'{file}:7: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
@@ -183,3 +185,16 @@ spec:
     _, out, _ = review("-f", "-", "--tenants", str(file), stdin=f"{job}---\n{json.dumps(home)}")
     assert "refused: tenant alpha: gpu-training allows 6 GPUs; this Job asks for 16 in all." in out
     assert "its pod refused" not in out
+
+
+def test_pods_are_counted_on_the_nodes_that_their_namespace_chooses(tmp_path: Path) -> None:
+    """The files hold the namespace, whose selector the API server writes on the pods."""
+    selector = "nvidia.com/gpu.product=NVIDIA-L4"
+    annotations = {"scheduler.alpha.kubernetes.io/node-selector": selector}
+    tenant = a_tenant().allowing("9").allowing("0", flavor="h100").json()
+    job, pod = a_job(a_pod().asking(2)).json(), a_pod().asking(2).named("alone").json()
+    files = tmp_path / "all.yaml"
+    for namespace, refused in ((a_namespace(), 2), (a_namespace().annotated(annotations), 0)):
+        files.write_text(yaml.safe_dump_all([namespace.json(), tenant, job, pod]))
+        found = findings("-f", str(files), "--policy", str(EXAMPLES / "policies" / "four-tier.yaml"))
+        assert sum("h100 allows 0 GPUs" in str(each["message"]) for each in found) == refused

@@ -115,8 +115,7 @@ def test_it_is_known_inside_an_appwrapper() -> None:
         ("spec.components.0.template.spec.workers.1.template", 1),
     ]
     (changed,) = in_a_wrapper(a_job(name="night").json(), {"group": "batch", "kind": "Job", "type": "training"}).members
-    assert changed.maker is not None
-    assert changed.maker.row.type == "training"
+    assert [each.row.type for each in changed.makers] == ["training"]
 
 
 def test_a_rule_may_name_it() -> None:

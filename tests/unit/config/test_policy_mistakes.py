@@ -51,6 +51,15 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         'tiers[0].value: "0": should be greater than or equal to 1',
     ),
     "tiers without a default": ({"tiers": TWO_TIERS}, "defaultTier: is required"),
+    "a demotion to no tier": ({"demoteTo": ["gpu-batch", "gold"]}, f"demoteTo[1]: gold is no tier; {TIERS}"),
+    "a demotion to the highest tier": (
+        {"demoteTo": ["gpu-training"]},
+        "demoteTo[0]: gpu-training is the highest tier, so nothing is demoted to it; write a lower one",
+    ),
+    "a demotion to one tier twice": (
+        {"demoteTo": ["gpu-batch", "gpu-batch"]},
+        "demoteTo[1]: gpu-batch stands there twice; keep one",
+    ),
     "a placement for no tier": (
         {"placement": {"gold": {"maxRuntimeSeconds": 60}}},
         f"placement.gold: gold is no tier; {TIERS}",

@@ -18,7 +18,7 @@ from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, view
-from webhook.policy.values.facts import Namespace
+from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.cluster_parts import Part
 
@@ -84,7 +84,7 @@ class ClusterReader:
             found = await self.part("home", self.client.get(where), {"metadata": {"labels": otherwise}})
         except NotFound:
             raise BadInput(f"there is no namespace {name}") from None
-        return Namespace(name, view(found, Named).metadata.labels)
+        return structs.replace(namespace_of(view(found, Named).metadata), name=name)
 
 
 @asynccontextmanager

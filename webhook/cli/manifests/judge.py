@@ -1,6 +1,7 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import jsonpatch
 import msgspec
@@ -16,11 +17,13 @@ from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
 from webhook.policy.classification.by_shape import classify_manifest, gpus_elsewhere, objects_inside, row_by_shape
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import not_counted
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.namespace_selector import with_selector
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.templates import pod_templates, pods_of
@@ -28,6 +31,9 @@ from webhook.policy.workloads.workload import workload
 
 Ask = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
+
+Home = Callable[[str], Awaitable[Namespace]]
+"""Finds a namespace by its name. Raises Unreadable."""
 
 Complete = Callable[[str, Tree, KindRow], Awaitable[tuple[Tree, str]]]
 """Completes a workload of a namespace with the runtime that it names."""
@@ -38,6 +44,7 @@ class Judge(msgspec.Struct, frozen=True):
 
     ask: Ask
     complete: Complete
+    home: Home
     policy: TierPolicy
     dry_run: bool = True
 
@@ -101,6 +108,8 @@ class Judge(msgspec.Struct, frozen=True):
         So does each of so many like pods, as one may be demoted that the first is not. Told is the first refusal, else
         the last verdict.
         """
+        if document.group_kind == POD:
+            document = replace(document, tree=await self._on_its_nodes(document))
         for number in range(1 if self.dry_run else count):
             patch, after, verdict = await self._asked(document, f"{path}/{number}")
             if verdict.refusal is not None:
@@ -116,6 +125,12 @@ class Judge(msgspec.Struct, frozen=True):
             path=path,
             uncounted=() if verdict.ours else self._uncounted(document.tree),
         )
+
+    async def _on_its_nodes(self, document: Document) -> Tree:
+        """A pod with the node selector of its namespace, which is written before any webhook is asked."""
+        with suppress(Unreadable):  # the verdict says so
+            return with_selector(document.tree, (await self.home(document.namespace)).selector)
+        return document.tree
 
     async def _asked(self, document: Document, place: str = "") -> tuple[Operations, Tree, Verdict]:
         """The way of an object through both webhooks: its patch, what it becomes, and the verdict on that.
@@ -174,4 +189,4 @@ def judge_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: b
     async def ask(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Judge(ask, cluster.lookups.workloads.completed, policy, dry_run)
+    return Judge(ask, cluster.lookups.workloads.completed, cluster.known.namespace, policy, dry_run)

@@ -4,9 +4,10 @@ Each takes what is asked and returns an assignment, or None where nobody asks. A
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, class_asked, found, named
 from webhook.policy.quota.demand import hold_gpus
@@ -60,37 +61,78 @@ def _unlike(group: Group, tier: Tier, field: str, written: str) -> Refused:
     return Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
 
 
+class _Said(NamedTuple):
+    """A label or a class that names a tier: by what it stands on, the place of its field, and its value.
+
+    `owner` is the owner whose own field that is, and `template` the template of the pod's gang in which it stands.
+    """
+
+    on: str
+    field: str
+    text: str
+    owner: Workload | None = None
+    template: str = ""
+
+
 def by_label(asked: TierRequest) -> Assignment | None:
-    """The label on the pod, then on its owners, the nearest first; for a member without GPUs, its gang's templates."""
-    bearer = next(_labels(asked), None)
-    if bearer is None:
+    """The label on the pod, then on what makes it, the nearest first. The templates of a gang speak for each other."""
+    said = next(_labels(asked), None)
+    if said is None:
         return None
-    where, name, owner = bearer
-    field = f"{where}metadata.labels[{TIER_LABEL}]"
-    tier = named(name, field, asked.policy)
+    tier = named(said.text, said.field, asked.policy)
     if asked.class_name and asked.policy.tiers.of_class(asked.class_name) != tier:
-        raise Refused(Reason.CONTRADICTION, "label-unlike-class", field, tier=tier.name, class_name=asked.class_name)
-    says = Phrase("label-says", bearer=where.rstrip(".") or "the pod", tier=tier.name)
-    return found(tier, says, asked=field, bearer=owner)
+        raise Refused(
+            Reason.CONTRADICTION, "label-unlike-class", said.field, tier=tier.name, class_name=asked.class_name
+        )
+    says = Phrase("label-says", bearer=said.on, tier=tier.name)
+    return found(tier, says, asked=said.field, bearer=said.owner, template=said.template)
 
 
-def _labels(asked: TierRequest) -> Iterator[tuple[str, str, Workload | None]]:
-    """Where each stands, with the owner that bears it itself."""
+def _labels(asked: TierRequest) -> Iterator[_Said]:
+    """Where each stands, the nearest first."""
     if asked.label is not None:
-        yield "", asked.label, None
+        yield _Said("the pod", f"metadata.labels[{TIER_LABEL}]", asked.label)
     for owner in asked.facts.owners:
-        for where, name in _said_in_gang(owner, asked, lambda template: template.metadata.labels.get(TIER_LABEL)):
-            yield where, name, None
+        yield from _in_gang(owner, asked, _labels_on)
         if TIER_LABEL in owner.labels:
-            yield f"{owner}.", owner.labels[TIER_LABEL], owner
+            yield _said(owner.metadata_place, owner.labels[TIER_LABEL], owner=None if owner.place else owner)
 
 
-def _said_in_gang(owner: Workload, asked: TierRequest, said: Callable[[Pod], str | None]) -> Iterator[tuple[str, str]]:
-    """What templates of its gang say that hold GPUs, if the pod itself holds none: a launcher, a Ray head."""
-    for member in owner.members if not asked.holds_gpus else ():
-        name = said(member.template)
-        if name is not None and _holds_gpus(member, asked):
-            yield f"{owner}.{member.path}.", name
+def _said(place: str, text: str, *, owner: Workload | None = None, template: str = "") -> _Said:
+    return _Said(place.removesuffix(".metadata"), f"{place}.labels[{TIER_LABEL}]", text, owner, template)
+
+
+def _labels_on(member: Member, whole: str) -> Iterator[_Said]:
+    """Those of a template, and of what lies between it and its workload."""
+    bearers: list[tuple[str, Metadata | Workload]] = [(f"{whole}.metadata", member.template.metadata)]
+    bearers += ((each.metadata_place, each) for each in member.makers)
+    for place, bearer in bearers:
+        if TIER_LABEL in bearer.labels:
+            yield _said(place, bearer.labels[TIER_LABEL], template=member.path)
+
+
+def _classes_on(member: Member, whole: str) -> Iterator[_Said]:
+    field, name = f"{whole}.spec.priorityClassName", class_asked(member.template)
+    if name:
+        yield _Said(field, field, name, template=member.path)
+
+
+def _in_gang(owner: Workload, asked: TierRequest, says: Callable[[Member, str], Iterator[_Said]]) -> Iterator[_Said]:
+    """What other templates of an owner say for a pod that names no tier itself; first those whose pods hold GPUs.
+
+    A gang is of use only as a whole and runs in one tier, so each template that it needs speaks for all: people label
+    the Worker of a PyTorchJob and leave its Master out. A pod without GPUs, such as a Ray head, follows any template
+    that holds some.
+    """
+    if asked.class_name or (asked.holds_gpus and not owner.row.gang):
+        return
+    known, key = asked.facts.spoken, (id(owner), says.__name__)
+    if key not in known:
+        spoken = [(member, each) for member in owner.members for each in says(member, f"{owner}.{member.path}")]
+        known[key] = sorted(spoken, key=lambda pair: not _holds_gpus(pair[0], asked))
+    for member, each in known[key]:
+        if (owner.row.gang and member.least) or (not asked.holds_gpus and _holds_gpus(member, asked)):
+            yield each
 
 
 def _holds_gpus(member: Member, asked: TierRequest) -> bool:
@@ -125,30 +167,26 @@ def _account(pod: Pod, facts: Facts) -> str:
 
 
 def by_class(asked: TierRequest) -> Assignment | None:
-    """The class on the pod; where it has none, a tier's class that an owner names for all of its pods.
-
-    For a member without GPUs also one on its gang's templates.
-    """
-    for where, name, owner in _classes(asked):
-        tier = asked.policy.tiers.of_class(name)
+    """The class on the pod; where it has none, a tier's class that an owner or a template of its gang names."""
+    for said in _classes(asked):
+        tier = asked.policy.tiers.of_class(said.text)
         if tier is not None:
-            field = f"{where}spec.priorityClassName"
-            reason = Phrase("class-is", field=field if where else "priorityClassName", tier=tier.name)
-            return found(tier, reason, asked=field, bearer=owner)
-        if where == "":
+            reason = Phrase("class-is", field=said.on, tier=tier.name)
+            return found(tier, reason, asked=said.field, bearer=said.owner, template=said.template)
+        if said.text is asked.class_name:
             return _by_unmanaged_class(asked)
     return None
 
 
-def _classes(asked: TierRequest) -> Iterator[tuple[str, str, Workload | None]]:
-    """Where each stands, with the owner that bears it itself."""
+def _classes(asked: TierRequest) -> Iterator[_Said]:
+    """Where each stands, the nearest first."""
     if asked.class_name:
-        yield "", asked.class_name, None
+        yield _Said("priorityClassName", "spec.priorityClassName", asked.class_name)
     for owner in asked.facts.owners:
         if owner.class_name:  # Volcano before 1.11 does not write it on its pods
-            yield f"{owner}.", owner.class_name, owner
-        for where, name in _said_in_gang(owner, asked, lambda template: class_asked(template) or None):
-            yield where, name, None
+            field = f"{owner}.spec.priorityClassName"
+            yield _Said(field, field, owner.class_name, owner)
+        yield from _in_gang(owner, asked, _classes_on)
 
 
 def _by_unmanaged_class(asked: TierRequest) -> Assignment | None:

@@ -18,6 +18,7 @@ from webhook.policy.assignment.request import (
     tier_request,
 )
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
+from webhook.policy.quota.lending import lent_tiers
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -184,7 +185,7 @@ def _names(tiers: list[Tier]) -> tuple[str, ...]:
 
 
 def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierRequest) -> Assignment:
-    """The highest lower tier that has room for the charge, by the usage of the tenant's rows; else what it was.
+    """The first lower tier in which it may run and has room, by the usage of the tenant's rows; else what it was.
 
     A pod of a PodGroup stays in the group's tier: the scheduler would hold back the whole group otherwise.
     """
@@ -216,5 +217,11 @@ def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, asked: TierRe
 
 
 def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, asked: TierRequest) -> Tier | None:
-    below = [tier for tier in acceptable(asked) if tier.value < chosen.value]
-    return next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)
+    return next((tier for tier, _ in alternatives(charge, tenant, usage, demotable_to(chosen, asked))), None)
+
+
+def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:
+    """The lower tiers that a workload may be demoted to and may name, in the order of choice."""
+    tenant, may_name = asked.facts.tenant, acceptable(asked)
+    lent = lent_tiers(chosen, asked.evidence.type if asked.evidence else None, tenant, asked.policy) if tenant else []
+    return [tier for tier in lent if tier in may_name]

@@ -52,8 +52,9 @@ class Assignment(msgspec.Struct, frozen=True):
 
     `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for the tier
     by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered. `bearer` is
-    the owner whose own field that is, not one of a template. `demoted_from` is the tier that it had no room in, and
-    `evicted` says by which tiers it may be evicted where it runs instead.
+    the owner whose own field that is, not one of a template. `template` is the template of the pod's gang that the
+    field lies in, where the pod's own names no tier. `demoted_from` is the tier that it had no room in, and `evicted`
+    says by which tiers it may be evicted where it runs instead.
     """
 
     tier: Tier | None
@@ -61,6 +62,7 @@ class Assignment(msgspec.Struct, frozen=True):
     reason: Phrase
     asked: str = ""
     bearer: Workload | None = None
+    template: str = ""
     evidence: Evidence | None = None
     trace: tuple[Phrase, ...] = ()
     warnings: tuple[AdmissionWarning, ...] = ()
@@ -106,9 +108,11 @@ def class_asked(pod: Pod) -> str:
     return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
 
 
-def found(tier: Tier, reason: Phrase, *, asked: str = "", bearer: Workload | None = None) -> Assignment:
+def found(
+    tier: Tier, reason: Phrase, *, asked: str = "", bearer: Workload | None = None, template: str = ""
+) -> Assignment:
     """What a step has found; whoever asks the steps writes the step's name in."""
-    return Assignment(tier, "", reason, asked=asked, bearer=bearer)
+    return Assignment(tier, "", reason, asked=asked, bearer=bearer, template=template)
 
 
 def named(name: str, field: str, policy: TierPolicy) -> Tier:

@@ -63,7 +63,7 @@ def requested_hook(
     by_tier = checkpoint.tiers.get(tier) if tier else None
     by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     by_policy = by_tier or by_type or Hook()
-    carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
+    carriers = [("metadata", pod.metadata.annotations), *((each.metadata_place, each.annotations) for each in owners)]
     noted = any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes)
     found = _found(carriers) if noted else {}
     hook = _annotated(found, by_policy, checkpoint) if found else by_policy
@@ -88,9 +88,10 @@ def _found(carriers: _Carriers) -> Mapping[str, _Note]:
 
 
 def _nearest(key: str, carriers: _Carriers) -> _Note | None:
-    place = f"metadata.annotations[{key}]"
     found = (
-        _Note(where + place, notes[key], distance) for distance, (where, notes) in enumerate(carriers) if key in notes
+        _Note(f"{where}.annotations[{key}]", notes[key], distance)
+        for distance, (where, notes) in enumerate(carriers)
+        if key in notes
     )
     return next(found, None)
 

@@ -61,7 +61,7 @@ def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
     holding = [member for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
-    owners = (holding[0].maker, own) if holding and holding[0].maker else (own,)
+    owners = (*(each for each in holding[0].makers if not each.place), own) if holding else (own,)
     found = classify(holding[0].template if holding else Pod(), owners, policy.kinds)
     if found is None or holding or own.row.gpu_fields:
         return found

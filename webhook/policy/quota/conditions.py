@@ -173,4 +173,5 @@ def _tiers_named(tenant: Tenant) -> Iterator[tuple[str, str]]:
     yield from ((f"spec.allowedTiers[{i}]", name) for i, name in enumerate(tenant.allowed_tiers or ()))
     if tenant.default_tier is not None:
         yield "spec.defaultTier", tenant.default_tier
+    yield from ((f"spec.demoteTo[{i}]", name) for i, name in enumerate(tenant.demote_to))
     yield from ((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows) if row.tier is not None)

@@ -58,6 +58,7 @@ class _Spec(View, frozen=True):
     default_tier: str | None = None
     quotas: tuple[_Quota, ...] = ()
     on_exceed: OnExceed = "Deny"
+    demote_to: tuple[str, ...] = ()
     hold_order: HoldOrder = "Strict"
     reserve_seconds: Annotated[int, msgspec.Meta(ge=0)] | None = None
     quota_authority: str = OURS
@@ -125,6 +126,7 @@ def read_tenant(tree: object) -> Tenant:
         created=found.metadata.creation_timestamp or "",
         hold_order=spec.hold_order,
         reserve_seconds=spec.reserve_seconds,
+        demote_to=spec.demote_to,
     )
 
 

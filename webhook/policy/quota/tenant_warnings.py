@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.conditions import unknown_names
+from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere
 from webhook.policy.quota.usage_status import NOTHING
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, Usage, by_age
@@ -67,22 +68,16 @@ def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
     The API server refuses those beside `allowedTiers`.
     """
     rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
-    for where, name in (("spec.defaultTier", tenant.default_tier), *rows):
+    listed = ((f"spec.demoteTo[{index}]", name) for index, name in enumerate(tenant.demote_to))
+    for where, name in (("spec.defaultTier", tenant.default_tier), *rows, *listed):
         tier = policy.tiers.get(name or "")
         if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
             yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
     if demotes_nowhere(tenant, policy):
         yield AdmissionWarning("demotes-nowhere")
-
-
-def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
-    """Whether a tenant is to demote, and can't: none of its rows is of a tier with a lower one that it may use.
-
-    A row without a tier counts pods of every tier, so a lower one has no more room in it.
-    """
-    lowest = min((each.value for each in policy.tiers if tenant.may_use(each, policy.tiers)), default=0)
-    tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
-    return tenant.demotes and bool(tenant.rows) and not any(each.value > lowest for each in tiers if each)
+    else:
+        for field, lent in demotes_not_there(tenant, policy):
+            yield AdmissionWarning("demotes-not-there", field=field, tier=lent)
 
 
 def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:

@@ -1,9 +1,12 @@
 """The facts of the cluster about one request, as values. Admission gathers them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
+from webhook.objects.pods import Metadata
+from webhook.policy.values.namespace_selector import NamespaceSelector, namespace_selector
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.pod_groups import PodsTogether, SchedulersGroup
@@ -14,11 +17,17 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace and its labels. Its uid is known of those that are watched."""
+    """A namespace, its labels, and the node selector that its pods get. Its uid is known of those that are watched."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     uid: str = ""
+    selector: NamespaceSelector | None = None
+
+
+def namespace_of(metadata: Metadata) -> Namespace:
+    """The namespace that this is the metadata of."""
+    return Namespace(metadata.name, metadata.labels, metadata.uid, namespace_selector(metadata.annotations))
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -57,3 +66,5 @@ class Facts(msgspec.Struct, frozen=True):
     together: PodsTogether | None = None
     holders: dict[int, bool] = msgspec.field(default_factory=dict)
     """Whether an owner's template holds GPUs, by the template's id. Hundreds of templates may ask it of each other."""
+    spoken: dict[tuple[int, str], Any] = msgspec.field(default_factory=dict)
+    """What an owner's templates say about the tier, by the owner's id and what is asked. They ask this too."""

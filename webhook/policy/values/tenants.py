@@ -86,7 +86,8 @@ class Tenant(msgspec.Struct, frozen=True):
     """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
 
     `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first of its line
-    keeps for itself what is free; None: without end.
+    keeps for itself what is free; None: without end. `demote_to` are the tiers that it may be demoted to, in the order
+    of choice; empty: those of the policy.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Tenant(msgspec.Struct, frozen=True):
     created: str = ""
     hold_order: HoldOrder = "Strict"
     reserve_seconds: int | None = None
+    demote_to: tuple[str, ...] = ()
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         return all(line.matches(namespace_labels) for line in self.selector)

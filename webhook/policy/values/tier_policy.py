@@ -201,6 +201,7 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     flavor_unnamed: Literal["Worst", "WhenBound"] = "Worst"
     tier_of_type: Mapping[WorkloadType, str] = msgspec.field(default_factory=dict)
     allowed_by_type: Mapping[WorkloadType, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    demote_to: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"

@@ -1,7 +1,7 @@
 """Finds the pod templates of a workload by its row's paths, and makes the pods of them that its operator would make."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -11,10 +11,11 @@ from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import OBJECT, Reason, Refused
-from webhook.objects.view import Tree, all_at, at, steps, view
+from webhook.objects.view import Tree, all_at, at, item_at, mapped, steps, view
 from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
 from webhook.policy.workloads.pod_counts import MOST_PODS
 
+DOMAIN = "gpu-tiers.dev/"
 TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
 """The annotation that holds the class which gpu-tiers wrote: of a pod template into that (`templates: Mutate`), of a
 workload into its field for the class of all its pods."""
@@ -23,10 +24,20 @@ _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
 _PIPELINE_FIELDS = ("image", "command", "args", "env")
 
 
+class Passed(msgspec.Struct, frozen=True):
+    """Labels and annotations on the way to the pods of a template: their place in the workload, and whose they are."""
+
+    place: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    row: KindRow
+
+
 class PodTemplate(msgspec.Struct, frozen=True):
     """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload.
 
-    `least`: a gang is of no use with fewer of them.
+    `least`: a gang is of no use with fewer of them. `passed` is what is written on the way to the pods, the nearest to
+    them first.
     """
 
     path: str
@@ -34,6 +45,7 @@ class PodTemplate(msgspec.Struct, frozen=True):
     count: int
     least: int
     form: Form
+    passed: tuple[Passed, ...] = ()
 
 
 def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
@@ -71,7 +83,21 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
                     count, pod = templates.count(holder), _with_class(_pod(template, holder, templates), named)
                 times = templates.times(tree, holder)
                 least = count if templates.least is None else min(templates.least(tree, holder), count)
-                yield PodTemplate(place, pod, _bounded(count * times, taken), least * times, templates.form)
+                passed = tuple(_passed(tree, row, templates, taken))
+                yield PodTemplate(place, pod, _bounded(count * times, taken), least * times, templates.form, passed)
+
+
+def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ...]) -> Iterator[Passed]:
+    """What is written on the way to the pods of the template in an item; what is no text there says nothing."""
+    for each in templates.between:
+        place = [step if step != "*" else taken[index] for index, step in enumerate(steps(each.metadata))]
+        found = mapped(item_at(tree, place))
+        labels, annotations = (_texts(found.get(field)) for field in ("labels", "annotations"))
+        yield Passed(".".join(place), labels, annotations, each.row or row)
+
+
+def _texts(found: object) -> dict[str, str]:
+    return {key: value for key, value in mapped(found).items() if isinstance(value, str)}
 
 
 def class_named(tree: Tree, row: KindRow) -> str:
@@ -198,7 +224,7 @@ def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tup
     """
     made = own_templates(manifest.tree, row)
     counted = ((each, max(each.count, 1 if idle else 0)) for each in made)
-    pods = [(each.path, count, pod_of(manifest, each.pod, row)) for each, count in counted if count]
+    pods = [(each.path, count, pod_of(manifest, _reached(each), row)) for each, count in counted if count]
     for place, inner, inner_row in created_by(manifest, row):
         if inner_row.group_kind == POD:
             pods.append((place, 1, pod_of(manifest, inner.tree, row)))
@@ -206,6 +232,21 @@ def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tup
             inside = pods_of(inner, inner_row, idle=idle)
             pods += [(".".join(filter(None, (place, path))), count, pod) for path, count, pod in inside]
     return pods
+
+
+def _reached(template: PodTemplate) -> object:
+    """The pod with what is written for gpu-tiers on the way to it, behind its own: there are no objects between."""
+    pod = template.pod
+    metadata = pod.get("metadata") or {} if isinstance(pod, dict) else None
+    if not isinstance(pod, dict) or not isinstance(metadata, dict):
+        return pod
+    for each in template.passed:
+        for field, found in (("labels", each.labels), ("annotations", each.annotations)):
+            ours = {key: value for key, value in found.items() if key.startswith(DOMAIN)}
+            own = metadata.get(field) or {}
+            if ours and isinstance(own, dict):
+                metadata = {**metadata, field: ours | own}
+    return {**pod, "metadata": metadata} if metadata else pod
 
 
 def created_by(manifest: Manifest, row: KindRow) -> Iterator[tuple[str, Manifest, KindRow]]:

@@ -28,12 +28,11 @@ def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
     """
     template = mapped(at(runtime, "spec.template"))
     jobs = patched({"replicatedJobs": listed(at(template, "spec.replicatedJobs"))}, _overrides(train_job, template))
-    making = _Making(
-        mapped(at(train_job, "spec.trainer")), at(runtime, "spec.mlPolicy"), _job_set_metadata(train_job, template)
-    )
+    making = _Making(mapped(at(train_job, "spec.trainer")), at(runtime, "spec.mlPolicy"))
     made = [making.job(each) if isinstance(each, dict) else each for each in jobs["replicatedJobs"]]
     rest = {field: value for field, value in mapped(train_job.get("spec")).items() if field != "trainer"}
-    return {**train_job, "spec": rest, "runtime": {"spec": {"template": {"spec": {"replicatedJobs": made}}}}}
+    job_set = {"metadata": _job_set_metadata(train_job, template), "spec": {"replicatedJobs": made}}
+    return {**train_job, "spec": rest, "runtime": {"spec": {"template": job_set}}}
 
 
 def node_alone(resources: Tree, spec: Tree) -> Tree:
@@ -43,7 +42,7 @@ def node_alone(resources: Tree, spec: Tree) -> Tree:
 
 
 def _job_set_metadata(train_job: Tree, template: Tree) -> Tree:
-    """The labels and annotations of the JobSet, which say as much of its pods as their own."""
+    """The labels and annotations of the JobSet."""
     metadata = mapped(template.get("metadata"))
     metadata = patched(metadata, {field: mapped(at(train_job, f"spec.{field}")) for field in ("labels", "annotations")})
     for patch in listed(at(train_job, "spec.runtimePatches")):
@@ -77,14 +76,13 @@ def _targeted(override: object, pod: Tree) -> Iterator[Tree]:
 
 
 class _Making(msgspec.Struct, frozen=True):
-    """What the jobs of a runtime are completed with: the TrainJob's trainer, its policy, the JobSet's metadata."""
+    """What the jobs of a runtime are completed with: the TrainJob's trainer, and the policy."""
 
     trainer: Tree
     policy: object
-    metadata: Tree
 
     def job(self, job: Tree) -> Tree:
-        """A job of the JobSet with the number of its pods, and with their image, command, resources and labels."""
+        """A job of the JobSet with the number of its pods, and with their image, command and resources."""
         labels = mapped(at(job, "template.metadata.labels"))
         step, name = labels.get(_STEP), job.get("name")
         trains = step == "trainer"
@@ -110,13 +108,12 @@ class _Making(msgspec.Struct, frozen=True):
         return at(self.policy, "mpi.runLauncherAsNode") is True
 
     def _pod(self, pod: Tree, *, trains: bool, name: object) -> Tree:
-        """The pod template; the JobSet's labels stand behind its own."""
-        metadata = patched(self.metadata, mapped(pod.get("metadata")))
+        """The pod template with the TrainJob's fields."""
         spec = mapped(pod.get("spec"))
         if trains or (self._launcher_trains and name == _NODE):
             containers = [self._container(each, trains=trains) for each in listed(spec.get("containers"))]
             spec = spec | {"containers": containers}
-        return pod | {"metadata": metadata, "spec": spec}
+        return pod | {"metadata": mapped(pod.get("metadata")), "spec": spec}
 
     def _container(self, container: object, *, trains: bool) -> object:
         if not isinstance(container, dict) or container.get("name") != _NODE:

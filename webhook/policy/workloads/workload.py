@@ -15,7 +15,7 @@ from webhook.objects.refusal import Refusal, Refused
 from webhook.objects.view import Tree, all_at, at, view
 from webhook.policy.workloads.kinds.table import Form, KindRow
 from webhook.policy.workloads.pod_counts import MOST_TEMPLATES, too_many_templates
-from webhook.policy.workloads.templates import class_named, objects_in, own_templates, pod_templates
+from webhook.policy.workloads.templates import Passed, class_named, objects_in, own_templates, pod_templates
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
@@ -36,11 +36,15 @@ class Devices(msgspec.Struct, frozen=True):
     profile: str = ""
 
 
+_OF_A_POD = ("metadata.", "spec.")
+
+
 class Member(msgspec.Struct, frozen=True):
     """The pods that one template of a workload makes. `path` is the template's place in the workload, `form` its form.
 
     A gang is of no use with fewer of them than `least`. `devices` are those of each pod's resource claims, as far as
-    they were looked up. `maker` is the whole object in the workload that makes them; None: the workload does.
+    they were looked up. `makers` stand between them and the workload, the nearest to them first: objects in the
+    workload that make them, whole or described, and labels that are written on the way.
     """
 
     path: str
@@ -49,12 +53,17 @@ class Member(msgspec.Struct, frozen=True):
     least: int = 0
     devices: tuple[Devices, ...] = ()
     form: Form = "template"
-    maker: "Workload | None" = None
+    makers: tuple["Workload", ...] = ()
 
     def placed(self, refusal: Refusal) -> Refusal:
         """What is refused for a field of the pod, refused for that field of the template."""
-        of_the_pod = not refusal.place and refusal.field.startswith(("metadata.", "spec."))
+        of_the_pod = not refusal.place and refusal.field.startswith(_OF_A_POD)
         return refusal.of_template(self.path, bare=self.form != "template") if of_the_pod else refusal
+
+    def placed_field(self, field: str) -> str:
+        """A field of the pod as the field of the template; one that lies elsewhere as it is."""
+        own = field.removeprefix("spec.") if self.form != "template" else field
+        return f"{self.path}.{own}" if field.startswith(_OF_A_POD) else field
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -63,7 +72,8 @@ class Workload(msgspec.Struct, frozen=True):
     `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
     commands that stand in fields of its own: a RayJob's entrypoint. `brings_gpus`: fields of its own ask for GPUs, or
     its operator brings them without a word in the object. `class_name` is the PriorityClass for all of its pods.
-    `shards`: its Indexed pods are more than run at once, so each works by itself.
+    `shards`: its Indexed pods are more than run at once, so each works by itself. `place`: where its labels and
+    annotations stand in another workload, of which alone it is known; "" for an object of its own.
     """
 
     row: KindRow
@@ -77,6 +87,12 @@ class Workload(msgspec.Struct, frozen=True):
     brings_gpus: bool = False
     class_name: str = ""
     shards: bool = False
+    place: str = ""
+
+    @property
+    def metadata_place(self) -> str:
+        """Where its labels and annotations stand."""
+        return self.place or f"{self}.metadata"
 
     @property
     def kind(self) -> GroupKind:
@@ -131,11 +147,18 @@ def _bounded(members: Iterator[Member], row: KindRow) -> tuple[Member, ...]:
 def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
     for each in own_templates(tree, row):
         try:
-            yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
+            makers = tuple(_described(tree, row, passed) for passed in each.passed)
+            yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form, makers=makers)
         except Refused as refused:
             raise Refused.of(refused.refusal.of_template(each.path, bare=each.form != "template")) from None
     for taken, inner, inner_row in objects_in(tree, row):
         yield from _members_inside(".".join(taken), inner, inner_row)
+
+
+def _described(tree: Tree, row: KindRow, passed: Passed) -> Workload:
+    name = view({"metadata": tree.get("metadata") or {}}, Named).metadata.shown_name
+    place = f"{row.kind}/{name}.{passed.place}"
+    return Workload(passed.row, name, labels=passed.labels, annotations=passed.annotations, place=place)
 
 
 def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
@@ -144,9 +167,9 @@ def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
         made = workload(inner, row)
     except Refused as refused:
         raise Refused.of(refused.refusal.within(place)) from None
-    maker = None if made.kind == POD else made
+    itself = () if made.kind == POD else (made,)
     for each in made.members:
-        yield replace(each, path=".".join(filter(None, (place, each.path))), maker=maker)
+        yield replace(each, path=".".join(filter(None, (place, each.path))), makers=(*each.makers, *itself))
 
 
 def _text(found: object) -> str:

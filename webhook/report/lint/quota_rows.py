@@ -7,7 +7,7 @@ from decimal import Decimal
 from webhook.objects.quantities import written
 from webhook.policy.quota.charges import whole_shortfall
 from webhook.policy.quota.conditions import overlaps, unknown_names
-from webhook.policy.quota.tenant_warnings import demotes_nowhere
+from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere, lent_from
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import drivers_in
@@ -72,6 +72,26 @@ def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(
                 f"TenantQuota/{each.name}", "spec.onExceed: Demote, and no row has an allowed tier below its own"
             )
+
+
+def demote_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """As whoever applies it is warned."""
+    for each in snapshot.tenants:
+        for field, tier in demotes_not_there(each.tenant, snapshot.policy) if each.tenant is not None else ():
+            yield Mistake(f"TenantQuota/{each.name}", f"{field}: {tier} is below the tier of no row")
+
+
+def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """By the types that the policy gives to the tier of a row; nobody is evicted during adoption."""
+    policy = snapshot.policy
+    for tenant in snapshot.in_force if not policy.adoption else ():
+        rows = dict.fromkeys(policy.tiers.get(row.tier) for row in tenant.rows if row.tier and tenant.demotes)
+        for chosen in filter(None, rows):
+            for tier in lent_from(chosen, tenant, policy):
+                evicted = [each.name for each in policy.tiers if each.value < tier.value]
+                if evicted and tier.preemption_policy != "Never":
+                    what = f"pods over {chosen.name} run as {tier.name}, which may evict pods of {some_of(evicted)}"
+                    yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
 def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -152,6 +172,23 @@ RULES = (
         demote_without_tier,
         "What is over the quota is refused, though its tenant was promised a lower tier.",
         "Allow the tenant a tier below that of a row, or write `onExceed: Deny`.",
+    ),
+    LintRule(
+        "demote-without-effect",
+        Severity.WARNING,
+        ("tenants",),
+        demote_without_effect,
+        "A workload is only demoted to a tier below its own, so this one is never chosen.",
+        "Write a tier in `demoteTo` that is lower than that of a row, or remove it.",
+    ),
+    LintRule(
+        "lends-to-evictor",
+        Severity.INFO,
+        ("tenants",),
+        lends_to_evictors,
+        "A tenant over its quota borrows idle GPUs in this tier, and its pods may evict running pods of others there.",
+        "Write `demoteTo` with a tier whose `preemptionPolicy` is Never, or ignore this rule if those pods are worth "
+        "less than borrowed work.",
     ),
     LintRule(
         "quota-below-gang",

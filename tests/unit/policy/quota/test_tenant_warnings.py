@@ -39,6 +39,7 @@ def test_a_good_one_is_not_commented() -> None:
         ({"maxTier": "gold"}, "spec.maxTier", "gold"),
         ({"allowedTiers": ["gpu-batch", "gold"]}, "spec.allowedTiers[1]", "gold"),
         ({"defaultTier": "gold"}, "spec.defaultTier", "gold"),
+        ({"onExceed": "Demote", "demoteTo": ["gold"]}, "spec.demoteTo[0]", "gold"),
         ({"quotas": [{"gpus": 1}, {"tier": "gold", "gpus": 1}]}, "spec.quotas[1].tier", "gold"),
     ],
 )
@@ -52,6 +53,12 @@ def test_a_tier_that_the_ceiling_forbids() -> None:
         "[above-ceiling] spec.defaultTier: gpu-serving is above spec.maxTier, gpu-batch; no pod may have it",
         "[above-ceiling] spec.quotas[1].tier: gpu-training is above spec.maxTier, gpu-batch; no pod may have it",
     ]
+
+
+def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-serving", "gpu-batch"]).allowing(2, tier="gpu-serving")
+    (told,) = said(tenant)
+    assert told.startswith("[demotes-not-there] spec.demoteTo[0]: gpu-serving is below the tier of no row")
 
 
 def test_a_flavor_that_the_policy_has_not() -> None:

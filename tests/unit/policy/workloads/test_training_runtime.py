@@ -129,10 +129,12 @@ def test_a_containers_override_is_merged_by_its_name() -> None:
     assert ([each.name for each in container.env], container.command) == (["SEED"], ("tune", "run"))
 
 
-def test_labels_and_annotations_of_the_trainjobs_spec_reach_every_pod() -> None:
+def test_labels_and_annotations_of_the_trainjobs_spec_are_those_of_the_jobset() -> None:
     found = members(TORCHTUNE, labels={"team": "nlp"}, annotations={"note": "x"})
     for each in found.values():
-        assert (each.template.metadata.labels, each.template.metadata.annotations) == ({"team": "nlp"}, {"note": "x"})
+        job, job_set = each.makers
+        assert (job.row.kind, job_set.row.kind) == ("Job", "JobSet")
+        assert (job_set.labels, job_set.annotations) == ({"team": "nlp"}, {"note": "x"})
 
 
 def test_nodes_that_are_no_number_are_refused() -> None:

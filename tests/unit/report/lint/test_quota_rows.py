@@ -43,7 +43,28 @@ def test_a_demotion_that_leads_nowhere() -> None:
     assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.view()))) == [
         "TenantQuota/alpha: spec.onExceed: Demote, and no row has an allowed tier below its own"
     ]
-    assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.allowing(4, tier="gpu-batch").view()))) == []
+    train = alpha.allowing(4, tier="gpu-training")
+    assert found("demote-without-tier", a_cluster(tenants=in_force(train.view()))) == []
+    batch = alpha.allowing(4, tier="gpu-batch")
+    assert found("demote-without-tier", a_cluster(tenants=in_force(batch.view()))), "only notebooks' tier lies below"
+
+
+def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
+    alpha = a_tenant(onExceed="Demote", demoteTo=["gpu-training", "gpu-batch"]).allowing(8, tier="gpu-training")
+    assert found("demote-without-effect", a_cluster(tenants=in_force(alpha.view()))) == [
+        "TenantQuota/alpha: spec.demoteTo[0]: gpu-training is below the tier of no row"
+    ]
+
+
+def test_lending_into_a_tier_that_evicts() -> None:
+    alpha = a_tenant(onExceed="Demote").allowing(8, tier="gpu-training")
+    told = "TenantQuota/alpha: pods over gpu-training run as gpu-batch, which may evict pods of gpu-interactive"
+    assert found("lends-to-evictor", a_cluster(tenants=in_force(alpha.view()))) == [told]
+    assert found("lends-to-evictor", a_cluster(a_policy(adoption=True), tenants=in_force(alpha.view()))) == []
+    idle = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).allowing(8, tier="gpu-training")
+    denies = a_tenant().allowing(8, tier="gpu-training")
+    for tenant in (idle, denies):  # its tier evicts nobody; it lends nothing
+        assert found("lends-to-evictor", a_cluster(tenants=in_force(tenant.view()))) == []
 
 
 def a_gang(gpus: int, tenant: Any) -> GangSeen:

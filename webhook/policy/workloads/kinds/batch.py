@@ -1,7 +1,7 @@
 """Kinds whose work ends and starts again without a person waiting for it: pipelines and data processing. Data."""
 
 from webhook.policy.workloads import spark
-from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, Templates, present
+from webhook.policy.workloads.kinds.table import ENDING_SOURCES, Between, KindRow, Templates, present
 from webhook.policy.workloads.pod_counts import replicas
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -13,12 +13,14 @@ _HPE_SPARK = "https://github.com/HPEEzmeral/ezua-tutorials/tree/develop/current-
 _DASK = "https://github.com/dask/dask-kubernetes/tree/main/dask_kubernetes/operator/customresources"
 
 
-def _argo(kind: str, plural: str, spec: str) -> KindRow:
+def _argo(kind: str, plural: str, spec: str, makes: tuple[Between, ...] = ()) -> KindRow:
+    of_all = (Between(f"{spec}.podMetadata"), Between(f"{spec}.workflowMetadata"), *makes)
+    of_step = (Between(f"{spec}.templates.*.metadata"), Between(f"{spec}.templateDefaults.metadata"), *of_all)
     templates = (
-        Templates(f"{spec}.templates.*", "container", form="container"),
-        Templates(f"{spec}.templates.*", "script", form="container"),
-        Templates(f"{spec}.templates.*", "containerSet", form="spec"),
-        Templates(f"{spec}.arguments.parameters.*", "", form="parameter"),
+        Templates(f"{spec}.templates.*", "container", form="container", between=of_step),
+        Templates(f"{spec}.templates.*", "script", form="container", between=of_step),
+        Templates(f"{spec}.templates.*", "containerSet", form="spec", between=of_step),
+        Templates(f"{spec}.arguments.parameters.*", "", form="parameter", between=of_all),
     )
     labels = present("workflows.argoproj.io/workflow")
     return KindRow(
@@ -34,7 +36,9 @@ def _argo(kind: str, plural: str, spec: str) -> KindRow:
     )
 
 
-def _tekton(kind: str, plural: str, label: str, steps: str, resources: Templates) -> KindRow:
+def _tekton(
+    kind: str, plural: str, label: str, steps: str, resources: Templates, between: tuple[Between, ...] = ()
+) -> KindRow:
     """Steps that stand in it, and resources for a task that it names."""
     return KindRow(
         "tekton.dev",
@@ -45,7 +49,7 @@ def _tekton(kind: str, plural: str, label: str, steps: str, resources: Templates
         before_usual=ENDING_SOURCES,
         labels=present(label),
         at_once=False,
-        templates=(Templates(f"{steps}.*", "", form="container"), resources),
+        templates=(Templates(f"{steps}.*", "", form="container", between=between), resources),
     )
 
 
@@ -81,24 +85,33 @@ def _dask(kind: str, plural: str, usual: WorkloadType, *templates: Templates) ->
     )
 
 
+_WORKFLOW = _argo("Workflow", "workflows", "spec")
+_TASK_RUN = _tekton(
+    "TaskRun",
+    "taskruns",
+    "tekton.dev/taskRun",
+    "spec.taskSpec.steps",
+    Templates("spec", "computeResources", form="resources"),
+)
+
 BATCH_KINDS = (
-    _argo("Workflow", "workflows", "spec"),
-    _argo("CronWorkflow", "cronworkflows", "spec.workflowSpec"),
+    _WORKFLOW,
+    _argo("CronWorkflow", "cronworkflows", "spec.workflowSpec", (Between("spec.workflowMetadata", _WORKFLOW),)),
     _argo("WorkflowTemplate", "workflowtemplates", "spec"),
     _tekton(
         "PipelineRun",
         "pipelineruns",
         "tekton.dev/pipelineRun",
         "spec.pipelineSpec.tasks.*.taskSpec.steps",
-        Templates("spec.taskRunSpecs.*", "computeResources", form="resources"),
+        Templates(
+            "spec.taskRunSpecs.*",
+            "computeResources",
+            form="resources",
+            between=(Between("spec.taskRunSpecs.*.metadata", _TASK_RUN),),
+        ),
+        (Between("spec.pipelineSpec.tasks.*.taskSpec.metadata", _TASK_RUN),),
     ),
-    _tekton(
-        "TaskRun",
-        "taskruns",
-        "tekton.dev/taskRun",
-        "spec.taskSpec.steps",
-        Templates("spec", "computeResources", form="resources"),
-    ),
+    _TASK_RUN,
     _spark("SparkApplication", "sparkapplications", "spec"),
     _spark("ScheduledSparkApplication", "scheduledsparkapplications", "spec.template"),
     _spark("SparkApplication", "sparkapplications", "spec", "sparkoperator.hpe.com", _HPE_SPARK),

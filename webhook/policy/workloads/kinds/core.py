@@ -1,7 +1,15 @@
 """Kubernetes' own kinds: they say nothing of what runs in them, a Job and a CronJob but a little. Data."""
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.kinds.table import ENDING_SOURCES, EVERY_SOURCE, KindRow, Source, Templates, present
+from webhook.policy.workloads.kinds.table import (
+    ENDING_SOURCES,
+    EVERY_SOURCE,
+    Between,
+    KindRow,
+    Source,
+    Templates,
+    present,
+)
 from webhook.policy.workloads.pod_counts import PodCount
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -36,6 +44,7 @@ def _job(
     count: PodCount = pods.job_pods,
     *,
     gang: bool = False,
+    between: tuple[Between, ...] = (),
 ) -> KindRow:
     return KindRow(
         group,
@@ -46,13 +55,16 @@ def _job(
         before_usual=ENDING_SOURCES,
         labels=present("batch.kubernetes.io/job-name"),
         gang=gang,
-        templates=(Templates(spec, "template", count),),
+        templates=(Templates(spec, "template", count, between=between),),
     )
 
 
+JOB = _job("Job", "jobs", "spec", gang=True)
+DEPLOYMENT = _apps("Deployment", "deployments")
+
 CORE_KINDS = (
     KindRow("", "Pod", "pods", _DOCS, templates=(Templates("", ""),)),
-    _apps("Deployment", "deployments"),
+    DEPLOYMENT,
     _apps("ReplicaSet", "replicasets"),
     _apps("StatefulSet", "statefulsets"),
     _apps("DaemonSet", "daemonsets", pods.one_per_node),
@@ -67,8 +79,8 @@ CORE_KINDS = (
         group="argoproj.io",
         source="https://github.com/argoproj/argo-rollouts/tree/master/manifests/crds",
     ),
-    _job("Job", "jobs", "spec", gang=True),
-    _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
+    JOB,
+    _job("CronJob", "cronjobs", "spec.jobTemplate.spec", between=(Between("spec.jobTemplate.metadata", JOB),)),
     _job("BroadcastJob", "broadcastjobs", "spec", group="apps.kruise.io", count=pods.one, source=_KRUISE),
     _job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA),
 )

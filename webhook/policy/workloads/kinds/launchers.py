@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, Source, Templates, present
+from webhook.policy.workloads.kinds.core import JOB
+from webhook.policy.workloads.kinds.table import ENDING_SOURCES, Between, KindRow, Source, Templates, present
 from webhook.policy.workloads.pod_counts import (
     GroupCount,
     clique_groups,
@@ -27,11 +28,18 @@ _NO_PORTS: tuple[Source, ...] = ("command", "variable", "image", "name")
 """Their pods listen for one another."""
 
 
-def ray_cluster(place: str, times: GroupCount = once) -> tuple[Templates, Templates]:
+def ray_cluster(place: str, times: GroupCount = once, between: tuple[Between, ...] = ()) -> tuple[Templates, Templates]:
     """The head's and each worker group's, in the RayClusterSpec at a place, wherever an operator embeds one."""
     return (
-        Templates(place, "headGroupSpec.template", times=times),
-        Templates(f"{place}.workerGroupSpecs.*", "template", ray_workers, times=times, least=least_ray_workers),
+        Templates(place, "headGroupSpec.template", times=times, between=between),
+        Templates(
+            f"{place}.workerGroupSpecs.*",
+            "template",
+            ray_workers,
+            times=times,
+            least=least_ray_workers,
+            between=between,
+        ),
     )
 
 
@@ -97,7 +105,15 @@ _DISAGGREGATED_SET = replace(
     labels=present("disaggregatedset.x-k8s.io/name"),
     gang=False,
     scale="",
-    templates=tuple(replace(each, holder="spec.roles.*.spec", least=None) for each in _LEADER_WORKER_SET.templates),
+    templates=tuple(
+        replace(
+            each,
+            holder="spec.roles.*.spec",
+            least=None,
+            between=(Between("spec.roles.*.metadata", _LEADER_WORKER_SET),),
+        )
+        for each in _LEADER_WORKER_SET.templates
+    ),
 )
 """A LeaderWorkerSet for each of its roles, each a gang of its own."""
 _VOLCANO_JOB = KindRow(
@@ -119,27 +135,44 @@ _VOLCANO_CRON_JOB = replace(
     plural="cronjobs",
     gang=False,
     class_field="spec.jobTemplate.spec.priorityClassName",
-    templates=(Templates("spec.jobTemplate.spec.tasks.*", "template", pods.replicas),),
+    templates=(
+        Templates(
+            "spec.jobTemplate.spec.tasks.*",
+            "template",
+            pods.replicas,
+            between=(Between("spec.jobTemplate.metadata", _VOLCANO_JOB),),
+        ),
+    ),
+)
+RAY_CLUSTER = _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE)
+_RAY_JOB = _ray_job("RayJob", "rayjobs", "spec")
+JOB_SET = KindRow(
+    "jobset.x-k8s.io",
+    "JobSet",
+    "jobsets",
+    "https://github.com/kubernetes-sigs/jobset/tree/main/api/jobset/v1alpha2",
+    usual=_TRAINING,
+    before_usual=(*_NO_PORTS, "server"),
+    labels=present("jobset.sigs.k8s.io/jobset-name"),
+    gang=True,
+    gang_label="jobset.sigs.k8s.io/jobset-name",
+    templates=(
+        Templates(
+            "spec.replicatedJobs.*",
+            "template.spec.template",
+            pods.jobset_pods,
+            between=(Between("spec.replicatedJobs.*.template.metadata", JOB),),
+        ),
+    ),
 )
 
 
 LAUNCHER_KINDS = (
-    KindRow(
-        "jobset.x-k8s.io",
-        "JobSet",
-        "jobsets",
-        "https://github.com/kubernetes-sigs/jobset/tree/main/api/jobset/v1alpha2",
-        usual=_TRAINING,
-        before_usual=(*_NO_PORTS, "server"),
-        labels=present("jobset.sigs.k8s.io/jobset-name"),
-        gang=True,
-        gang_label="jobset.sigs.k8s.io/jobset-name",
-        templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),
-    ),
+    JOB_SET,
     _LEADER_WORKER_SET,
     _DISAGGREGATED_SET,
-    _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
-    _ray_job("RayJob", "rayjobs", "spec"),
+    RAY_CLUSTER,
+    _RAY_JOB,
     replace(_ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"), gang=False),
     _VOLCANO_JOB,
     _VOLCANO_CRON_JOB,
@@ -163,8 +196,8 @@ LAUNCHER_KINDS = (
         gpu_fields=("spec.gpus", "spec.gpusPerReplica"),
         labels={"kaiwo.silogen.ai/type": "job"},
         templates=(
-            Templates("spec.job.spec", "template", pods.job_pods),
-            *ray_cluster("spec.rayJob.spec.rayClusterSpec"),
+            Templates("spec.job.spec", "template", pods.job_pods, between=(Between("spec.job.metadata", JOB),)),
+            *ray_cluster("spec.rayJob.spec.rayClusterSpec", between=(Between("spec.rayJob.metadata", _RAY_JOB),)),
         ),
     ),
     KindRow(
@@ -176,7 +209,7 @@ LAUNCHER_KINDS = (
         before_usual=(),
         labels={"app.kubernetes.io/name": "slurmd"},
         templates=(
-            Templates("spec", "slurmd", pods.node_set_pods, "container"),
+            Templates("spec", "slurmd", pods.node_set_pods, "container", between=(Between("spec.template.metadata"),)),
             Templates("spec", "template", pods.node_set_pods),
         ),
     ),

@@ -1,9 +1,9 @@
 """Kinds of the operators that serve language models. Data."""
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.kinds.launchers import ray_cluster
+from webhook.policy.workloads.kinds.launchers import RAY_CLUSTER, ray_cluster
 from webhook.policy.workloads.kinds.serving import serves
-from webhook.policy.workloads.kinds.table import KindRow, Templates, present
+from webhook.policy.workloads.kinds.table import Between, KindRow, Templates, present
 from webhook.policy.workloads.pod_counts import groups, groups_if_said
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -50,7 +50,7 @@ def _ray_fleet(kind: str, plural: str) -> KindRow:
         plural,
         _AIBRIX,
         present("orchestration.aibrix.ai/raycluster-fleet-name"),
-        *ray_cluster("spec.template.spec", groups),
+        *ray_cluster("spec.template.spec", groups, (Between("spec.template.metadata", RAY_CLUSTER),)),
     )
 
 
@@ -58,6 +58,10 @@ def _sagemaker(kind: str, plural: str, *templates: Templates) -> KindRow:
     source = "https://github.com/aws/sagemaker-hyperpod-cli"
     return serves("inference.sagemaker.aws.amazon.com", kind, plural, source, {}, *templates)
 
+
+_ROLE_SET = _storm("RoleSet", "rolesets", Templates("spec.roles.*", "template", pods.role_pods))
+_ROLE = (Between("spec.roles.*"),)
+"""A role's labels, on what makes its pods."""
 
 LLM_SERVING_KINDS = (
     _dynamo("DynamoGraphDeployment", "dynamographdeployments"),
@@ -102,9 +106,15 @@ LLM_SERVING_KINDS = (
     _storm(
         "StormService",
         "stormservices",
-        Templates("spec.template.spec.roles.*", "template", pods.role_pods, times=groups_if_said),
+        Templates(
+            "spec.template.spec.roles.*",
+            "template",
+            pods.role_pods,
+            times=groups_if_said,
+            between=(Between("spec.template.metadata", _ROLE_SET),),
+        ),
     ),
-    _storm("RoleSet", "rolesets", Templates("spec.roles.*", "template", pods.role_pods)),
+    _ROLE_SET,
     _storm("PodSet", "podsets", Templates("spec", "template", pods.counted_at("podGroupSize"))),
     _ray_fleet("RayClusterFleet", "rayclusterfleets"),
     _ray_fleet("RayClusterReplicaSet", "rayclusterreplicasets"),
@@ -125,12 +135,12 @@ LLM_SERVING_KINDS = (
         usual=WorkloadType.SERVING,
         labels=present("rbg.workloads.x-k8s.io/group-name", "rolebasedgroup.workloads.x-k8s.io/name"),
         templates=(
-            Templates("spec.roles.*", "template", pods.replicas),
-            Templates("spec.roles.*", "standalonePattern.template", pods.replicas),
-            Templates("spec.roles.*", "leaderWorkerPattern.template", pods.pattern_pods),
+            Templates("spec.roles.*", "template", pods.replicas, between=_ROLE),
+            Templates("spec.roles.*", "standalonePattern.template", pods.replicas, between=_ROLE),
+            Templates("spec.roles.*", "leaderWorkerPattern.template", pods.pattern_pods, between=_ROLE),
             Templates("spec.roleTemplates.*", "template"),
-            Templates("spec.roles.*", "standalonePattern.templateRef.patch", pods.replicas),
-            Templates("spec.roles.*", "leaderWorkerPattern.templateRef.patch", pods.pattern_pods),
+            Templates("spec.roles.*", "standalonePattern.templateRef.patch", pods.replicas, between=_ROLE),
+            Templates("spec.roles.*", "leaderWorkerPattern.templateRef.patch", pods.pattern_pods, between=_ROLE),
         ),
     ),
     _sagemaker("JumpStartModel", "jumpstartmodels"),

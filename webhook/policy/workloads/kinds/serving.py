@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from webhook.policy.workloads import pod_counts as pods
+from webhook.policy.workloads.kinds.core import DEPLOYMENT
 from webhook.policy.workloads.kinds.launchers import ray_cluster
-from webhook.policy.workloads.kinds.table import KindRow, Templates, present
+from webhook.policy.workloads.kinds.table import Between, KindRow, Templates, present
 from webhook.policy.workloads.pod_counts import predictor_replicas
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -30,6 +31,25 @@ def serves(
 def _kserve(component: str) -> Templates:
     return Templates(f"spec.{component}", "", pods.kserve_replicas, "spec", _KSERVE_CONTAINERS)
 
+
+_NIM_SERVICE = serves(
+    "apps.nvidia.com",
+    "NIMService",
+    "nimservices",
+    _NIM,
+    {"app.kubernetes.io/part-of": "nim-service"},
+    Templates("", "spec.resources", pods.nim_pods, "resources", between=(Between("spec"),)),
+)
+_RAY_SERVICE = KindRow(
+    "ray.io",
+    "RayService",
+    "rayservices",
+    "https://github.com/ray-project/kuberay/tree/master/ray-operator/config/crd/bases",
+    WorkloadType.SERVING,
+    labels=present(_RAY_LABEL, "ray.io/originated-from-cr-name", "ray.io/serve"),
+    gang_label=_RAY_LABEL,
+    templates=ray_cluster("spec.rayClusterConfig"),
+)
 
 SERVING_KINDS = (
     KindRow(
@@ -58,16 +78,7 @@ SERVING_KINDS = (
         Templates("spec.prefill", "template", pods.replicas, "spec"),
         Templates("spec.prefill", "worker", pods.llm_workers, "spec"),
     ),
-    KindRow(
-        "ray.io",
-        "RayService",
-        "rayservices",
-        "https://github.com/ray-project/kuberay/tree/master/ray-operator/config/crd/bases",
-        WorkloadType.SERVING,
-        labels=present(_RAY_LABEL, "ray.io/originated-from-cr-name", "ray.io/serve"),
-        gang_label=_RAY_LABEL,
-        templates=ray_cluster("spec.rayClusterConfig"),
-    ),
+    _RAY_SERVICE,
     serves(
         "serving.knative.dev",
         "Service",
@@ -84,7 +95,13 @@ SERVING_KINDS = (
         "seldondeployments",
         f"{_SELDON}/master/operator/apis/machinelearning.seldon.io/v1",
         present("seldon-deployment-id"),
-        Templates("spec.predictors.*.componentSpecs.*", "", pods.replicas, times=predictor_replicas),
+        Templates(
+            "spec.predictors.*.componentSpecs.*",
+            "",
+            pods.replicas,
+            times=predictor_replicas,
+            between=(Between("spec.predictors.*"),),
+        ),
     ),
     serves(
         "mlops.seldon.io",
@@ -94,21 +111,20 @@ SERVING_KINDS = (
         {"app.kubernetes.io/name": "seldon-server"},
         Templates("spec", "podSpec", pods.replicas, "spec"),
     ),
-    serves(
-        "apps.nvidia.com",
-        "NIMService",
-        "nimservices",
-        _NIM,
-        {"app.kubernetes.io/part-of": "nim-service"},
-        Templates("", "spec.resources", pods.nim_pods, "resources"),
-    ),
+    _NIM_SERVICE,
     serves(
         "apps.nvidia.com",
         "NIMPipeline",
         "nimpipelines",
         _NIM,
         {},
-        Templates("spec.services.*", "spec.resources", pods.nim_stage_pods, "resources"),
+        Templates(
+            "spec.services.*",
+            "spec.resources",
+            pods.nim_stage_pods,
+            "resources",
+            between=(Between("spec.services.*.spec", _NIM_SERVICE),),
+        ),
     ),
     serves("run.ai", "InferenceWorkload", "inferenceworkloads", "https://github.com/run-ai/docs", {}),
     KindRow(
@@ -120,8 +136,15 @@ SERVING_KINDS = (
         gpu_fields=("spec.gpus", "spec.gpusPerReplica"),
         labels={"kaiwo.silogen.ai/type": "service"},
         templates=(
-            Templates("spec.deployment.spec", "template", pods.replicas),
-            *ray_cluster("spec.rayService.spec.rayClusterConfig"),
+            Templates(
+                "spec.deployment.spec",
+                "template",
+                pods.replicas,
+                between=(Between("spec.deployment.metadata", DEPLOYMENT),),
+            ),
+            *ray_cluster(
+                "spec.rayService.spec.rayClusterConfig", between=(Between("spec.rayService.metadata", _RAY_SERVICE),)
+            ),
         ),
     ),
 )

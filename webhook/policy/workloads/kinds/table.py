@@ -39,13 +39,24 @@ ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "names", "name", "i
 """A Job that ends serves nobody, so no port tells its type; and people name a Job after its task."""
 
 
+class Between(msgspec.Struct, frozen=True):
+    """Labels and annotations that an operator writes on the way from a workload to its pods.
+
+    `metadata` is their place in the workload; `*` is the item in which the template lies. `row` is the kind of the
+    object that gets them and makes the pods: a CronJob's Job. None: the pods get them, as those of an Argo Workflow.
+    """
+
+    metadata: str
+    row: "KindRow | None" = None
+
+
 class Templates(msgspec.Struct, frozen=True):
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
     those. Of a gang `least` tells without how many of them it is of no use; None where it needs all. `containers` are
     fields beside `containers` that hold one container each, as KServe has them. `made` makes the pod where an operator
-    does more than its form says.
+    does more than its form says. `between` is what else is written on the way to the pods, the nearest to them first.
     """
 
     holder: str
@@ -56,6 +67,7 @@ class Templates(msgspec.Struct, frozen=True):
     times: GroupCount = once
     least: GroupCount | None = None
     made: MakesPod | None = None
+    between: tuple[Between, ...] = ()
 
 
 class RuntimeKinds(msgspec.Struct, frozen=True):

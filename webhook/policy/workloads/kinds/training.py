@@ -9,7 +9,17 @@ from functools import partial
 from msgspec.structs import replace
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
+from webhook.policy.workloads.kinds.core import JOB
+from webhook.policy.workloads.kinds.launchers import JOB_SET
+from webhook.policy.workloads.kinds.table import (
+    ENDING_SOURCES,
+    Between,
+    KindRow,
+    RuntimeKinds,
+    Source,
+    Templates,
+    present,
+)
 from webhook.policy.workloads.pod_counts import GroupCount, elastic_workers, once, trials_at_once
 from webhook.policy.workloads.training_runtime import node_alone, with_runtime
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -68,6 +78,8 @@ def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
         ),
         Templates(run, "trainer.resourcesPerNode", pods.train_nodes, "resources", times=times, made=node_alone),
     )
+    of_trial = (Between(f"{run.removesuffix('.spec')}.metadata"),)
+    templates = tuple(replace(each, between=of_trial) for each in templates)
     label = f"katib.kubeflow.org/{kind.lower()}"
     return _trains("kubeflow.org", kind, plural, _KATIB, labels=present(label), templates=templates)
 
@@ -116,7 +128,15 @@ TRAINING_KINDS = (
         runtime=_TRAINING_RUNTIME,
         templates=(
             Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources", made=node_alone),
-            Templates("runtime.spec.template.spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),
+            Templates(
+                "runtime.spec.template.spec.replicatedJobs.*",
+                "template.spec.template",
+                pods.jobset_pods,
+                between=(
+                    Between("runtime.spec.template.spec.replicatedJobs.*.template.metadata", JOB),
+                    Between("runtime.spec.template.metadata", JOB_SET),
+                ),
+            ),
         ),
     ),
     _trains(
