@@ -5,8 +5,8 @@ import yaml
 from webhook.config.model import HookSection
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
 from webhook.policy.unknown_keys import LIKE_OURS
-from webhook.policy.values.tier_policy import USUAL_NAMES
 from webhook.policy.values.accelerators import table
+from webhook.policy.values.tier_policy import USUAL_NAMES
 from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
@@ -76,7 +76,7 @@ def chart_known() -> str:
     }
     names = {
         "gpuNames": {"domains": sorted(table().domains), "words": table().words, "others": table().others},
-         "keysLikeOurs": LIKE_OURS.pattern,
+        "keysLikeOurs": LIKE_OURS.pattern,
     }
     known = {**names, "hooks": hooks, "schedulers": dict(USUAL_NAMES)}
     return _HEAD_OF_KNOWN + yaml.safe_dump(known, sort_keys=False, width=1000, default_flow_style=None)

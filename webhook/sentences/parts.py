@@ -78,5 +78,5 @@ PARTS: Mapping[str, str] = {
     "evicted-by-nobody": "",
     "counts-as": "counts as {gpus} GPU",
     "not-counted": "no quota counts it",
-    "adds-nothing": "adds nothing to the pod's other GPUs",
+    "adds-nothing": "adds no GPU",
 }

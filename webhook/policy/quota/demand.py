@@ -63,7 +63,8 @@ def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
 
 def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: TierPolicy) -> bool:
     """Tells whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
-    by_name = any(name in policy.weights and policy.weights.gpus(name, value, name) > 0 for name, value in _requests(container).items())
+    weights, asked = policy.weights, _requests(container)
+    by_name = any(name in weights and weights.gpus(name, value, name) > 0 for name, value in asked.items())
     return by_name or any(_uses(container, each) and _claimed(each, policy) > 0 for each in devices)
 
 

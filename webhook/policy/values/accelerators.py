@@ -17,7 +17,7 @@ VARIES, SAME, HUNDRED = Decimal(0), Decimal(1), Decimal(100)
 """How many of a resource make an accelerator: any amount is a part of one; each is one; a percentage."""
 
 
-class Table(msgspec.Struct, frozen=True, rename="camel"):
+class AcceleratorNames(msgspec.Struct, frozen=True, rename="camel"):
     """The file; the comments in it explain each field."""
 
     domains: frozenset[str]
@@ -34,10 +34,10 @@ class Table(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @functools.cache
-def table() -> Table:
+def table() -> AcceleratorNames:
     text = resources.files("webhook.policy.values").joinpath("accelerators.yaml").read_text("utf-8")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
-    return msgspec.convert(yaml.load(text, loader), Table)  # noqa: S506 - both loaders are safe
+    return msgspec.convert(yaml.load(text, loader), AcceleratorNames)  # noqa: S506 - both loaders are safe
 
 
 def looks_like_accelerator(name: str) -> bool:

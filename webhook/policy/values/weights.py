@@ -53,12 +53,14 @@ class DeviceClass(msgspec.Struct, frozen=True):
     @property
     def other_drivers(self) -> tuple[str, ...]:
         """The drivers that its devices must have and that are no GPU's."""
-        return tuple(each for each in drivers_in(self.selectors) if not is_accelerator_driver(each) and each not in self.found)
+        drivers = drivers_in(self.selectors)
+        return tuple(each for each in drivers if not is_accelerator_driver(each) and each not in self.found)
 
     @property
     def unknown_drivers(self) -> tuple[str, ...]:
         """The drivers that its devices must have and of which only what they offer can tell whether it is GPUs."""
-        return tuple(each for each in drivers_in(self.selectors) if not (is_accelerator_driver(each) or each in table().other_drivers))
+        drivers, others = drivers_in(self.selectors), table().other_drivers
+        return tuple(each for each in drivers if not (is_accelerator_driver(each) or each in others))
 
     @property
     def may_be_gpus(self) -> bool:
@@ -142,8 +144,9 @@ class Weights:
 
         Raises Refused naming the field where the value is no amount.
         """
-        units = self._units(name)
-        return gpus(value, field) if units is None else gpus_of_parts(value, field, units)
+        if name in self.listed or (units := self._units(name)) is None:
+            return gpus(value, field)
+        return gpus_of_parts(value, field, units)
 
     def is_part(self, name: str) -> bool:
         """Tells whether it may describe GPUs that another resource stands for, and the policy does not weigh it."""
