@@ -152,6 +152,7 @@ def test_parts_of_gpus_count_once(classes: Installed, namespace: str, tenant: st
         made = classes.create(each, namespace)
         assert not made.code, made.stderr
     classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "a GPU of each in the status")
+    assert "No node has" not in why(classes, namespace, "memory"), "that is not known of a part"
 
 
 def test_a_mig_slice_counts_its_share(classes: Installed, namespace: str, tenant: str) -> None:

@@ -61,6 +61,9 @@ ACCELERATORS = (
     "nvidia.com/RTX_3090 nvidia.com/1080ti nvidia.com/A40-6Q nvidia.com/GA100_A100_PCIE_40GB nvidia.com/L40S",
     "nvidia.com/GRID_T4-1Q nvidia.com/NVIDIA_A16-2Q nvidia.com/GH100_H100_SXM5_80GB nvidia.com/TU104GL_Tesla_T4",
     "nvidia.com/GP104_GEFORCE_GTX_1080 nvidia.com/T4 amd.com/spx_nps1 amd.com/mi300x koordinator.sh/gpu.shared",
+    # names that only begin as those of network cards do
+    "example.com/inference-gpu nvidia.com/inference example.com/ibm-gpu example.com/nice-gpu example.com/amazon-gpu",
+    "example.com/ensemble-gpu example.com/bf16-gpu example.com/railway-gpu nvidia.com/ethos",
 )
 
 
