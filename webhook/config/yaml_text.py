@@ -13,7 +13,7 @@ except ImportError:  # PyYAML was built without libyaml: ten times as slow, and 
     from yaml import SafeDumper as Dumper  # type: ignore[assignment]
     from yaml import SafeLoader  # type: ignore[assignment]
 
-__all__ = ["Dumper", "NotYaml", "Twice", "items_of", "placed_trees", "trees"]
+__all__ = ["Dumper", "NotYaml", "SafeLoader", "Twice", "items_of", "placed_trees", "trees"]
 
 DEEPEST = 200
 """Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""

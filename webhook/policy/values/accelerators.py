@@ -44,7 +44,7 @@ def looks_like_accelerator(name: str) -> bool:
     """Tells whether a resource is called as accelerators are: by its domain, or by a word behind the slash."""
     if len(name) > LONGEST:
         return False
-    return (domain_of(name) in table().domains or _found("words", name)) and not _found("others", name)
+    return (domain_of(name) in table().domains or _found(table().words, name)) and not _found(table().others, name)
 
 
 def units_of(name: str) -> Decimal | None:
@@ -55,12 +55,12 @@ def units_of(name: str) -> Decimal | None:
     known = table().units.get(name)
     if known is not None:
         return known
-    if _found("percentages", name):
+    if _found(table().percentages, name):
         return HUNDRED
-    if _found("parts", name):
+    if _found(table().parts, name):
         return VARIES
-    may_be_a_card = domain_of(name) in table().with_network_cards and not _found("words", name)
-    return SAME if may_be_a_card and not _found("models", name) else None
+    may_be_a_card = domain_of(name) in table().with_network_cards and not _found(table().words, name)
+    return SAME if may_be_a_card and not _found(table().models, name) else None
 
 
 def domain_of(name: str) -> str:
@@ -78,10 +78,5 @@ def is_accelerator_driver(name: str) -> bool:
     return "gpu" in name or name in table().drivers
 
 
-def _found(field: str, name: str) -> bool:
-    return _pattern(field).search(name) is not None
-
-
-@functools.cache
-def _pattern(field: str) -> re.Pattern[str]:
-    return re.compile(getattr(table(), field))
+def _found(pattern: str, name: str) -> bool:
+    return re.search(pattern, name) is not None  # which keeps what it compiled
