@@ -5,8 +5,8 @@ import yaml
 from webhook.config.model import HookSection
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
 from webhook.policy.unknown_keys import LIKE_OURS
+from webhook.policy.values.accelerators import table
 from webhook.policy.values.tier_policy import USUAL_NAMES
-from webhook.policy.values.weights import GPU_LIKE, NO_GPU
 from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
@@ -54,9 +54,10 @@ def chart_kinds() -> str:
 
 
 _HEAD_OF_KNOWN = """\
-# Made by `make generate` from webhook/policy: values/weights.py, values/tier_policy.py, unknown_keys.py and
+# Made by `make generate` from webhook/policy: values/accelerators.yaml, values/tier_policy.py, unknown_keys.py and
 # checkpoint/hook_kinds.py.
-# `gpuNames`: regular expressions for CEL, of resources called as GPUs are, and of those among them that are none.
+# `gpuNames`: the domains of accelerators, and regular expressions for CEL: of what others call accelerators, and of
+# devices that are none.
 # `keysLikeOurs`: a regular expression for labels of gpu-tiers, and for what people write in their place.
 # `hooks`: the fields that each kind of checkpoint hook takes, and those that it can't do without.
 # `schedulers`: whose a scheduler is, by its usual name.
@@ -73,6 +74,9 @@ def chart_known() -> str:
         }
         for kind, row in ROWS.items()
     }
-    names = {"gpuNames": {"all": GPU_LIKE, "others": NO_GPU}, "keysLikeOurs": LIKE_OURS.pattern}
+    names = {
+        "gpuNames": {"domains": sorted(table().domains), "words": table().words, "others": table().others},
+        "keysLikeOurs": LIKE_OURS.pattern,
+    }
     known = {**names, "hooks": hooks, "schedulers": dict(USUAL_NAMES)}
     return _HEAD_OF_KNOWN + yaml.safe_dump(known, sort_keys=False, width=1000, default_flow_style=None)

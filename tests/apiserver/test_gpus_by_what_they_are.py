@@ -79,6 +79,7 @@ def test_a_claim_of_any_class_that_may_be_a_gpus(classes: Installed, namespace: 
         "deviceclass.resource.kubernetes.io/mig.nvidia.com",
         "nvidia.com/gpu.shared",
         "amd.com/cpx_nps4",
+        "huawei.com/Ascend910",
     ],
 )
 def test_a_resource_that_is_a_gpu_by_another_name(
@@ -133,10 +134,25 @@ def test_network_cards_are_no_gpus(classes: Installed, namespace: str, tenant: s
     assert classes.create(claim("cards", 3, "cards"), namespace).code == 0
     pod = claiming("by-claim", resourceClaimName="cards")
     del pod["metadata"]["labels"]
-    for each in (pod, asking("by-name", "example.com/card", 3), asking("by-plugin", "nvidia.com/hostdev", 3)):
+    plugins = (asking("by-plugin", "nvidia.com/hostdev", 3), asking("by-interface", "nvidia.com/resibp12s0", 3))
+    for each in (pod, asking("by-name", "example.com/card", 3), *plugins):
         made = json.loads(classes.create(each, namespace, "--output=json").stdout)
         assert "priorityClassName" not in made["spec"]
     assert classes.usage(tenant) == "total 0/2"
+
+
+def test_parts_of_gpus_count_once(classes: Installed, namespace: str, tenant: str) -> None:
+    """By so many resources, in such amounts, a vGPU was refused as 41 GPUs and memory as no number of GPUs."""
+    vgpu = asking("vgpu", "mthreads.com/vgpu", 1)
+    limits = {"mthreads.com/vgpu": "1", "mthreads.com/sgpu-core": "8", "mthreads.com/sgpu-memory": "32"}
+    vgpu["spec"]["containers"][0]["resources"] = {"limits": limits}
+    memory = asking("memory", "koordinator.sh/gpu-memory", 1)
+    memory["spec"]["containers"][0]["resources"] = {"limits": {"koordinator.sh/gpu-memory": "16Gi"}}
+    for each in (vgpu, memory):
+        made = classes.create(each, namespace)
+        assert not made.code, made.stderr
+    classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "a GPU of each in the status")
+    assert "No node has" not in why(classes, namespace, "memory"), "that is not known of a part"
 
 
 def test_a_mig_slice_counts_its_share(classes: Installed, namespace: str, tenant: str) -> None:

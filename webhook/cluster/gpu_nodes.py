@@ -70,11 +70,11 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     found = read(raw, _Node)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
     weights = policy.weights
-    offers = {name: count for name, count in offered.items() if name in weights and not weights.is_part(name)}
+    offers = {name: count for name, count in offered.items() if name in weights and weights.is_whole(name)}
     ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
     return GpuNode(
         name=found.metadata.name,
-        gpus=sum((weights[name] * count for name, count in offers.items()), Decimal(0)),
+        gpus=sum((weights[name] * count for name, count in weights.each_once(offers).items()), Decimal(0)),
         cpu=offered.get("cpu", Decimal(0)),
         memory=offered.get("memory", Decimal(0)),
         flavor=flavor_on(found.metadata.labels, policy.flavors),

@@ -4,7 +4,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 """
 
 import re
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 
 from webhook.objects.refusal import Reason, Refused
 
@@ -65,6 +65,20 @@ def gpus(value: object, field: str) -> Decimal:
     if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():
         raise Refused(Reason.INVALID, "no-gpu-count", field, value=str(value)[:40])
     return number
+
+
+def gpus_of_parts(value: object, field: str, units: Decimal) -> Decimal:
+    """The whole GPUs of which a request asks for parts: `units` make a GPU; 0 if any amount is a part of one.
+
+    Raises Refused naming the field as `gpus` does. Memory may be written as memory: "16Gi".
+    """
+    if is_parameter(value):
+        return Decimal(1)
+    number = quantity(value, field)
+    whole = (number / units).to_integral_value(ROUND_CEILING) if units else min(number, Decimal(1))
+    if not 0 <= whole <= MOST_GPUS:
+        raise Refused(Reason.INVALID, "no-gpu-count", field, value=str(value)[:40])
+    return whole.to_integral_value(ROUND_CEILING)
 
 
 def written(number: Decimal) -> str:

@@ -78,4 +78,5 @@ PARTS: Mapping[str, str] = {
     "evicted-by-nobody": "",
     "counts-as": "counts as {gpus} GPU",
     "not-counted": "no quota counts it",
+    "adds-nothing": "adds no GPU",
 }

@@ -235,8 +235,9 @@ WARNINGS = (
         "gpu-not-counted",
         "{name}: {counts}, as the policy does not list it; ask the platform team",
         "It looks like GPUs, and [the policy](policy.md#what-counts-as-a-gpu) does not list it: time-slices that have "
-        "a name of their own, GPUs of another vendor, the `gpu-fraction` of a shared GPU. By default one of such a "
-        "resource counts as a whole GPU, and a MIG slice as its share. No quota counts an annotation that is not "
+        "a name of their own, an accelerator under a new name, the `gpu-fraction` of a shared GPU. By default one of "
+        "such a resource counts as a whole GPU, and a MIG slice as its share. A name of NVIDIA's or AMD's that may be "
+        "a network card's adds nothing beside as many GPUs. No quota counts an annotation that is not "
         "listed, nor any such resource under `uncounted: Warn`: a pod that asks for nothing else gets no tier, so "
         "each tier that preempts can evict it. The platform team can list it under `resources`, with the weight that "
         'it has, or `"0"` if it is no GPU.',

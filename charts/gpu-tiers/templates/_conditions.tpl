@@ -29,13 +29,13 @@ n.contains('/') && !(n in {{ include "gpu-tiers.namesWithoutGpus" . }})
 
 {{/*
 True for one that is called as GPUs are: listed by the policy, a DeviceClass by its name, or as webhook/policy/values/
-weights.py knows them. Only who asks for such a one waits for a webhook that is away.
+accelerators.yaml has them. Only who asks for such a one waits for a webhook that is away.
 */}}
 {{- define "gpu-tiers.areGpus" -}}
 {{ include "gpu-tiers.mayBeGpus" . }} && (n in {{ include "gpu-tiers.namesOfGpus" . }} ||
 n.startsWith('deviceclass.resource.kubernetes.io/') ||
 {{- with (include "gpu-tiers.known" . | fromJson).gpuNames }}
-n.matches('{{ .all }}') && !n.matches('{{ .others }}'))
+(n.split('/')[0] in {{ toJson .domains }} || n.matches('{{ .words }}')) && !n.matches('{{ .others }}'))
 {{- end }}
 {{- end -}}
 

@@ -18,7 +18,8 @@ from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, room_fo
 async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> Room | None:
     """The room for a pod, as far as the person may read nodes and pods; None where nodes alone don't tell of its GPUs.
 
-    That is where a DeviceClass has them: which of the devices of ResourceSlices are free the scheduler alone knows.
+    That is where a DeviceClass has them, or the pod asks for parts of GPUs. The scheduler alone knows which devices of
+    ResourceSlices, and how much of a shared GPU, are free.
     """
     waiting = _waiting(asked, pod, nominated)
     if not waiting.asks:
@@ -33,7 +34,8 @@ async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> 
 def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
     spec, tier = pod.spec, asked.policy.tiers.of_class(pod.spec.priority_class_name)
     asked_for, weights = asked_of(pod, asked.policy), asked.policy.weights
-    asks = {name: gpus for name, gpus in asked_for.items() if gpus and not weights.has_class(name)}
+    by_nodes = (name for name in asked_for if not weights.has_class(name) and weights.is_whole(name))
+    asks = {name: asked_for[name] for name in by_nodes if asked_for[name]}
     calm = "adoption" if spec.priority_class_name.endswith(NONPREEMPTING) else "never"
     return Waiting(
         asks,

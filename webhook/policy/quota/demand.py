@@ -11,11 +11,9 @@ from msgspec.structs import replace
 from webhook.objects.containers import Container, Quantity
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.quantities import gpus
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.quota.shares import ANNOTATIONS, share_holder, share_of
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.weights import is_told_by_another
 from webhook.policy.workloads.workload import Devices, Member
 
 NOTHING = Decimal(0)
@@ -65,7 +63,8 @@ def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
 
 def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: TierPolicy) -> bool:
     """Tells whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
-    by_name = any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())
+    weights, asked = policy.weights, _requests(container)
+    by_name = any(name in weights and weights.gpus(name, value, name) > 0 for name, value in asked.items())
     return by_name or any(_uses(container, each) and _claimed(each, policy) > 0 for each in devices)
 
 
@@ -113,7 +112,7 @@ def _counter(resource: str, policy: TierPolicy) -> Callable[[Container, str], De
         part = "requests" if resource in container.resources.requests else "limits"
         if value is None:
             return NOTHING
-        return policy.weights.gpus(resource, gpus(value, f"{path}.resources.{part}.{resource}"))
+        return policy.weights.gpus(resource, value, f"{path}.resources.{part}.{resource}")
 
     return count
 
@@ -143,15 +142,20 @@ def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
     return policy.weights.of_devices(devices.device_class, devices.profile) * devices.count
 
 
-_UNCOUNTED = Phrase("not-counted")
+_UNCOUNTED, _ADDS_NOTHING = Phrase("not-counted"), Phrase("adds-nothing")
 
 
 def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
     """What a person should know of GPUs that the policy does not list."""
-    weights = {name: policy.weights[name] for name in _unlisted(pod, policy)}
-    counts = {name: Phrase("counts-as", gpus=weight) if weight else _UNCOUNTED for name, weight in weights.items()}
+    counts = {name: _counts(name, pod, policy) for name in _unlisted(pod, policy)}
     counts |= dict.fromkeys(_annotations(pod, policy), _UNCOUNTED)
     return tuple(AdmissionWarning("gpu-not-counted", name=name, counts=how) for name, how in counts.items())
+
+
+def _counts(name: str, pod: Pod, policy: TierPolicy) -> Phrase:
+    if name not in policy.weights:
+        return _UNCOUNTED
+    return Phrase("counts-as", gpus=policy.weights[name]) if name in asked_of(pod, policy) else _ADDS_NOTHING
 
 
 def not_counted(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
@@ -170,7 +174,7 @@ def refuse_unlisted(pod: Pod, policy: TierPolicy) -> None:
 def _unlisted(pod: Pod, policy: TierPolicy) -> Iterator[str]:
     asked = named_in(pod)
     found = (name for name in sorted(asked) if policy.weights.is_unlisted(name))
-    yield from (name for name in found if not is_told_by_another(name, asked))
+    yield from (name for name in found if not policy.weights.is_told_by_another(name, asked))
 
 
 def _annotations(pod: Pod, policy: TierPolicy) -> Iterator[str]:

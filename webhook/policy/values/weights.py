@@ -1,88 +1,22 @@
-"""Weighs whatever a pod can ask for in GPUs: by the policy's list, else by what its name or its DeviceClass tells.
-
-Sources of the names: the device plugins and DRA drivers of NVIDIA, AMD and Intel; the device plugins of Habana; HAMi,
-Volcano, Koordinator, Aliyun's and Tencent's GPU sharing; NVIDIA's and AMD's network operators for what is no GPU.
-"""
+"""Weighs whatever a pod can ask for in GPUs: by the policy's list, else by what its name or its DeviceClass tells."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 import msgspec
 
-from webhook.policy.workloads.claims import drivers_in, profile_in
-
-LONGEST = 253 + 1 + 63
-"""Characters of a resource's name, as validation has it; custom resources bring longer ones."""
-
-GPU_LIKE = "^(nvidia[.]com|amd[.]com|gpu[.]intel[.]com|habana[.]ai)/.|./.*gpu|^tencent[.]com/vcuda-."
-"""Found in what GPUs are called. Both of these stand in the chart's CEL too, as `make generate` writes them there."""
-NO_GPU = (
-    "(?i)./(.*[-_.])?(hostdev|rdma|roce|sriov|mlnx|connectx|cx[0-9]|bf|dpu|ib|v?nic|net|vf|pf|nvswitch|audio|usb|"
-    "xilinx|ama|npu|monitoring)"
+from webhook.objects.quantities import gpus, gpus_of_parts
+from webhook.policy.values.accelerators import (
+    SAME,
+    VARIES,
+    family_of,
+    is_accelerator_driver,
+    looks_like_accelerator,
+    table,
+    units_of,
 )
-"""Found in what the same vendors call network cards, other parts of a graphics card, FPGAs, what only looks at GPUs."""
-_GPU_LIKE, _NO_GPU = re.compile(GPU_LIKE), re.compile(NO_GPU)
-
-_DRIVERS = {"gaudi.intel.com"}
-"""Drivers of GPUs that have no `gpu` in their name."""
-NO_GPU_DRIVERS = {"compute-domain.nvidia.com", "dra.net", "dra.cpu", "dra.memory"}
-"""Drivers of other devices."""
-
-
-def looks_like_gpu(name: str) -> bool:
-    """Tells whether a resource is called as GPUs are."""
-    return len(name) <= LONGEST and _GPU_LIKE.search(name) is not None and _NO_GPU.search(name) is None
-
-
-def is_gpu_driver(name: str) -> bool:
-    """Tells whether a driver of dynamic resource allocation is called as those of GPUs are."""
-    return "gpu" in name or name in _DRIVERS
-
-
-class Part(msgspec.Struct, frozen=True):
-    """A resource that says how much of another one is asked for: `units` of it are a GPU, 0 where that varies."""
-
-    of: str
-    units: int = 0
-
-
-PARTS = {
-    "nvidia.com/gpumem": Part("nvidia.com/gpu"),
-    "nvidia.com/gpumem-percentage": Part("nvidia.com/gpu", 100),
-    "nvidia.com/gpucores": Part("nvidia.com/gpu", 100),
-    "nvidia.com/priority": Part("nvidia.com/gpu"),
-    "volcano.sh/vgpu-memory": Part("volcano.sh/vgpu-number"),
-    "volcano.sh/vgpu-memory-percentage": Part("volcano.sh/vgpu-number", 100),
-    "volcano.sh/vgpu-cores": Part("volcano.sh/vgpu-number", 100),
-    "volcano.sh/gpu-memory": Part("volcano.sh/gpu-number"),
-    "koordinator.sh/gpu": Part("nvidia.com/gpu", 100),
-    "koordinator.sh/gpu-core": Part("nvidia.com/gpu", 100),
-    "koordinator.sh/gpu-memory": Part("koordinator.sh/gpu-core"),
-    "koordinator.sh/gpu-memory-ratio": Part("koordinator.sh/gpu-core", 100),
-    "aliyun.com/gpu-mem": Part("aliyun.com/gpu-count"),
-    "aliyun.com/gpu-core.percentage": Part("aliyun.com/gpu-mem", 100),
-    "tencent.com/vcuda-core": Part("nvidia.com/gpu", 100),
-    "tencent.com/vcuda-memory": Part("tencent.com/vcuda-core"),
-    "gpu.intel.com/millicores": Part("gpu.intel.com/i915", 1000),
-    "gpu.intel.com/memory.max": Part("gpu.intel.com/i915"),
-    "gpu.intel.com/tiles": Part("gpu.intel.com/i915"),
-}
-"""They count as many GPUs as their units come up to. Of one that is asked for in several ways the most counts."""
-
-
-def whole_gpus(name: str, amount: Decimal) -> Decimal:
-    """GPUs of which so much of a part is asked for, rounded up to whole ones."""
-    units = PARTS[name].units
-    return (amount / units).to_integral_value(ROUND_CEILING) if units else min(amount, Decimal(1))
-
-
-def whole_of(name: str) -> str:
-    """The resource that a part is of in the end, which no part is; any other name itself."""
-    while name in PARTS:
-        name = PARTS[name].of
-    return name
-
+from webhook.policy.workloads.claims import drivers_in, profile_in
 
 MIG = "nvidia.com/mig-"
 _SLICES = {"1": Decimal("0.25"), "2": Decimal("0.5"), "3": Decimal("0.5"), "4": Decimal(1), "7": Decimal(1)}
@@ -105,12 +39,6 @@ def share_of_profile(profile: str) -> Decimal:
     return _SLICES.get(found[1], Decimal(1)) if found else Decimal(1)
 
 
-def is_told_by_another(name: str, asked: Collection[str]) -> bool:
-    """Tells whether it says how much of a resource that is asked for as well."""
-    part = PARTS.get(name)
-    return part is not None and part.of in asked
-
-
 class DeviceClass(msgspec.Struct, frozen=True):
     """A DeviceClass, and the name under which a pod may ask for its devices as for a resource, if it has one.
 
@@ -125,12 +53,14 @@ class DeviceClass(msgspec.Struct, frozen=True):
     @property
     def other_drivers(self) -> tuple[str, ...]:
         """The drivers that its devices must have and that are no GPU's."""
-        return tuple(each for each in drivers_in(self.selectors) if not is_gpu_driver(each) and each not in self.found)
+        drivers = drivers_in(self.selectors)
+        return tuple(each for each in drivers if not is_accelerator_driver(each) and each not in self.found)
 
     @property
     def unknown_drivers(self) -> tuple[str, ...]:
         """The drivers that its devices must have and of which only what they offer can tell whether it is GPUs."""
-        return tuple(each for each in drivers_in(self.selectors) if not (is_gpu_driver(each) or each in NO_GPU_DRIVERS))
+        drivers, others = drivers_in(self.selectors), table().other_drivers
+        return tuple(each for each in drivers if not (is_accelerator_driver(each) or each in others))
 
     @property
     def may_be_gpus(self) -> bool:
@@ -185,23 +115,62 @@ class Weights:
         return self._of_profile(profile or found.profile) if found.may_be_gpus else NOTHING
 
     def each_once(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
-        """The resources that a pod holds and that count, each GPU once: of it and its parts whichever comes to most."""
+        """The resources that a pod holds and that count, each GPU once.
+
+        Resources of one domain may describe the same GPUs: beside what stands for them, parts add nothing. Whichever
+        comes to most counts, as a scheduler's description does beside the resources of the vendors.
+        """
         if len(held) == 1:  # nearly always
             return dict(held)
-        most: dict[str, str] = {}
-        for name in sorted(held, key=lambda name: (self.is_part(name), name)):
-            whole = whole_of(name) if self.is_part(name) else name
-            if whole not in most or held[name] * self[name] > held[most[whole]] * self[most[whole]]:
-                most[whole] = name
-        return {name: held[name] for name in most.values()}
+        families: dict[str, dict[str, Decimal]] = {}
+        for name in sorted(held):
+            families.setdefault(family_of(name), {})[name] = held[name]
+        most = {family: self._most(names) for family, names in families.items()}
+        described = most.pop("", {})
+        vendors = {name: count for names in most.values() for name, count in names.items()}
+        return described if self._sum(described) > self._sum(vendors) else vendors
 
-    def gpus(self, name: str, amount: Decimal) -> Decimal:
-        """The factor of the weight: the amount of a resource, or the GPUs that a part comes up to."""
-        return whole_gpus(name, amount) if self.is_part(name) else amount
+    def _most(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        """Of one domain: what stands for GPUs by itself, or the one description that comes to more."""
+        counts = {name: count for name, count in held.items() if not self.is_part(name)}
+        parts = ({name: count} for name, count in held.items() if self.is_part(name))
+        return max((counts, *parts), key=self._sum)
+
+    def _sum(self, held: Mapping[str, Decimal]) -> Decimal:
+        return sum((count * self[name] for name, count in held.items()), NOTHING)
+
+    def gpus(self, name: str, value: object, field: str) -> Decimal:
+        """The factor of the weight: the amount of a resource, or the GPUs that a part comes up to.
+
+        Raises Refused naming the field where the value is no amount.
+        """
+        if name in self.listed or (units := self._units(name)) is None:
+            return gpus(value, field)
+        return gpus_of_parts(value, field, units)
 
     def is_part(self, name: str) -> bool:
-        """Tells whether it says how much of a GPU is asked for, and the policy does not say how that counts."""
-        return name in PARTS and name not in self.listed
+        """Tells whether it may describe GPUs that another resource stands for, and the policy does not weigh it."""
+        return self._units(name) is not None
+
+    def is_whole(self, name: str) -> bool:
+        """Tells whether one of it is a GPU, or as many as its weight says, and not a part of one."""
+        return self._units(name) in (None, SAME)
+
+    def is_told_by_another(self, name: str, asked: Collection[str]) -> bool:
+        """Tells whether it only says how much of a GPU is asked for, and another resource says of how many."""
+        units = self._units(name)
+        if units is None or units == SAME:
+            return False
+        others = (each for each in asked if self.is_accelerator(each) and family_of(name) in ("", family_of(each)))
+        return any(self._units(each) is None or (units == VARIES and self._units(each)) for each in others)
+
+    def is_accelerator(self, name: str) -> bool:
+        """Tells whether it is one that the policy lists, or looks like one."""
+        listed = self.listed.get(name)
+        return self.is_of_class(name) or looks_like_accelerator(name) if listed is None else listed > 0
+
+    def _units(self, name: str) -> Decimal | None:
+        return units_of(name) if self.is_unlisted(name) else None
 
     def has_class(self, name: str) -> bool:
         """Tells whether a DeviceClass may give it, so that it need not be among the resources of a node."""
@@ -213,7 +182,7 @@ class Weights:
 
     def is_unlisted(self, name: str) -> bool:
         """Tells whether it looks like GPUs, and nobody says how many it is."""
-        return not (name in self.listed or self.is_of_class(name)) and looks_like_gpu(name)
+        return not (name in self.listed or self.is_of_class(name)) and looks_like_accelerator(name)
 
     def _by_what_it_is(self, name: str) -> Iterator[Decimal]:
         if name.startswith(IMPLICIT_CLAIM):

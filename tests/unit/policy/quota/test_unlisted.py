@@ -45,7 +45,6 @@ OTHERS = (
     "amd.com/xilinx_u250_gen3x16_xdma_4_1_202210_1-0",
     "gpu.intel.com/i915_monitoring",
     "gpu.intel.com/xe_monitoring",
-    "google.com/tpu",
     "example.com/fpga",
     "devices.kubevirt.io/kvm",
 )
