@@ -38,7 +38,7 @@ from webhook.policy.quota.held import NOT_OPENED
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds.table import KindRow
-from webhook.policy.workloads.workload import has_ended, is_partly_done
+from webhook.policy.workloads.workload import has_ended, is_partly_done, is_suspended
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
@@ -106,12 +106,12 @@ class ObservedWorkloads:
 
         An object that nobody understands must not hold up the others of its kind.
         """
-        metadata, partly_done = read(raw, Named).metadata, False
+        metadata, partly_done, suspended = read(raw, Named).metadata, False, False
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
                 return None
-            partly_done = is_partly_done(tree)
+            partly_done, suspended = is_partly_done(tree), is_suspended(tree)
             in_another = self._in_force.current().kinds.is_gang(metadata.controller)
             charges = () if in_another else await self._charges_of(tree, row, metadata)
         except Refused as refused:
@@ -131,7 +131,7 @@ class ObservedWorkloads:
             self._known[metadata.uid], self._asked[metadata.uid] = charges, asked
         kind, generation = row.group_kind.qualified, metadata.generation or 1
         grown = self._grown.get(metadata.uid, "")
-        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown)
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown, suspended)
 
 
 REASON = "GangStranded"
