@@ -212,7 +212,9 @@ class Life:
             for path, each in self._dependents(tree):
                 self.api.change(path, key_of(each), metadata={**each["metadata"], "ownerReferences": []})
         if how == "foreground":
-            metadata = {**tree["metadata"], "deletionTimestamp": DELETED_AT, "finalizers": [FOREGROUND]}
+            generation = tree["metadata"].get("generation", 0) + 1
+            deleted = {"deletionTimestamp": DELETED_AT, "finalizers": [FOREGROUND], "generation": generation}
+            metadata = {**tree["metadata"], **deleted}
             self.api.change(KINDS[kind], key, metadata=metadata)
         else:
             self.api.remove(KINDS[kind], key)

@@ -94,4 +94,32 @@ STORIES: dict[str, History] = {
         do("resume", name="gang"),
         gpus=4,
     ),
+    # The GPUs of a gang that is deleted in the foreground are free as its pods end.
+    "a Job whose pods failed is deleted in the foreground": told(
+        "Deny",
+        apply("Job", "gang", count=4, linger=25, run=60, completions=8),
+        do("wait", 20),
+        do("failpod", name="gang", i=0),
+        do("failpod", name="gang", i=0),
+        do("delete", name="gang", how="foreground"),
+        do("wait", 8),
+        apply("Pod", "next"),
+        gpus=4,
+    ),
+    # A warning tells what becomes of the pods.
+    "a tenant that warns is told of pods that run": told(
+        "Warn",
+        apply("Deployment", "first", count=3),
+        apply("Job", "second", 5),
+        do("scale", 5, name="first", to=4, how="apply"),
+        gpus=2,
+    ),
+    "a tenant that demotes is told of pods that run lower": told(
+        "Demote",
+        apply("Deployment", "first", count=3),
+        apply("Job", "second", 5),
+        do("scale", 5, name="first", to=4, how="apply"),
+        gpus=8,
+        training=2,
+    ),
 }

@@ -17,7 +17,9 @@ EACH = 12
 
 
 def honest(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "tests.honest", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "tests.honest", *arguments], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")

@@ -106,14 +106,15 @@ class ObservedWorkloads:
 
         An object that nobody understands must not hold up the others of its kind.
         """
-        metadata, partly_done, suspended = read(raw, Named).metadata, False, False
+        metadata, partly_done, stopped = read(raw, Named).metadata, False, False
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
                 return None
-            partly_done, suspended = is_partly_done(tree), is_suspended(tree)
+            partly_done, is_deleted = is_partly_done(tree), metadata.deletion_timestamp is not None
+            stopped = is_deleted or is_suspended(tree)
             in_another = self._in_force.current().kinds.is_gang(metadata.controller)
-            charges = () if in_another else await self._charges_of(tree, row, metadata)
+            charges = () if in_another or is_deleted else await self._charges_of(tree, row, metadata)
         except Refused as refused:
             log.warning(
                 "workload not counted", {"kind": row.kind, "name": metadata.name, "reason": sentence(refused.refusal)}
@@ -131,7 +132,7 @@ class ObservedWorkloads:
             self._known[metadata.uid], self._asked[metadata.uid] = charges, asked
         kind, generation = row.group_kind.qualified, metadata.generation or 1
         grown = self._grown.get(metadata.uid, "")
-        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown, suspended)
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown, stopped)
 
 
 REASON = "GangStranded"

@@ -199,7 +199,7 @@ def test_a_pod_is_not_booked_alone_while_its_controller_may_be_a_gang() -> None:
 
 def test_a_pod_of_a_suspended_gang_waits_until_the_view_shows_that_it_was_resumed() -> None:
     view = a_view(one=of_job("one"))
-    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, (), suspended=True))
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, (), stopped=True))
     copy, waiting = booked(an_account(), view)
     assert (copy.account.reservations, waiting) == ((), [])
 

@@ -90,9 +90,12 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
         return None if orphaned or ended else (of.namespace, uid)
     if found.namespace != of.namespace:
         return None  # nobody is of a workload of another namespace, whatever it says
-    if found.charges == () and not found.suspended:
+    if found.charges == () and not found.stopped:
         return None  # it makes a single pod
-    return of.namespace, uid  # a suspended workload makes no pods: it was resumed, and the view lags
+    return (
+        of.namespace,
+        uid,
+    )  # a suspended workload makes no pods: it was resumed, and the view lags; or all are deleted
 
 
 def _turn(waiting: LineEntry, ranks: Mapping[str | None, int]) -> tuple[bool, bool, tuple[int, str, int]]:
