@@ -97,9 +97,13 @@ class Lost:
     ask: Ask
 
 
-def job_pods(spec: Tree) -> int:
+def job_pods(spec: Tree, succeeded: int = 0) -> int:
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
-    return int(parallelism if completions is None else min(parallelism, completions))
+    return int(parallelism if completions is None else min(parallelism, completions - succeeded))
+
+
+def _succeeded(job: Tree) -> int:
+    return int(job.get("status", {}).get("succeeded", 0))
 
 
 def missing(asked: Iterable[Ask], has: Iterable[Ask]) -> list[Ask]:
@@ -219,7 +223,7 @@ class Expected:
         if kind == "CronJob":
             spec = spec["jobTemplate"]["spec"]
         if kind in ("Job", "CronJob"):
-            return self._parts((spec["template"], job_pods(spec)))
+            return self._parts((spec["template"], job_pods(spec, _succeeded(tree))))
         if kind in GANGS:
             return self.declared(tree, fully=True, single=True)
         if kind == "Pod":
@@ -233,7 +237,7 @@ class Expected:
         """
         spec, kind = tree["spec"], tree["kind"]
         if kind == "Job":
-            templates = [(spec["template"], job_pods(spec))]
+            templates = [(spec["template"], job_pods(spec, _succeeded(tree)))]
         elif kind == "JobSet":
             jobs = [(each["template"]["spec"], each["replicas"]) for each in spec["replicatedJobs"]]
             templates = [(job["template"], replicas * job_pods(job)) for job, replicas in jobs]

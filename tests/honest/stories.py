@@ -122,4 +122,35 @@ STORIES: dict[str, History] = {
         gpus=8,
         training=2,
     ),
+    # A Job asks only for the pods that have to succeed yet.
+    "the last pod of a Job runs, Deny": told(
+        "Deny",
+        apply("Job", "tail", count=3, run=60, completions=4),
+        apply("Pod", "next", 80, gpus=2),
+        do("wait", 60),
+        gpus=4,
+    ),
+    "the last pod of a Job runs, Hold": told(
+        "Hold",
+        apply("Job", "tail", count=4, run=40, completions=5),
+        apply("Pod", "next", 55, gpus=2),
+        do("wait", 60),
+        gpus=4,
+    ),
+    "a Job with one pod to go is resumed, Deny": told(
+        "Deny",
+        apply("Job", "half", count=3, run=10, completions=4),
+        do("suspend", 14, name="half"),
+        apply("Pod", "other", 2, gpus=3),
+        do("resume", 5, name="half"),
+        gpus=4,
+    ),
+    "a Job with one pod to go is resumed, Hold": told(
+        "Hold",
+        apply("Job", "half", count=3, run=10, completions=4),
+        do("suspend", 14, name="half"),
+        apply("Pod", "other", 2, gpus=3),
+        do("resume", 5, name="half"),
+        gpus=4,
+    ),
 }

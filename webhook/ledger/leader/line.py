@@ -83,19 +83,14 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
         return None  # its workload was deleted without its pods, or is of a kind that is no gang
     found = view.workloads.get(uid)
     if found is None:
-        orphaned = maker is not None and bool(
-            maker.charges
-        )  # a JobSet was deleted without its Jobs: each is a gang now
+        orphaned = maker is not None and bool(maker.charges)  # a JobSet was deleted without its Jobs
         ended = uid == of.controller and view.workloads.has_ended(uid)
         return None if orphaned or ended else (of.namespace, uid)
     if found.namespace != of.namespace:
         return None  # nobody is of a workload of another namespace, whatever it says
     if found.charges == () and not found.stopped:
         return None  # it makes a single pod
-    return (
-        of.namespace,
-        uid,
-    )  # a suspended workload makes no pods: it was resumed, and the view lags; or all are deleted
+    return of.namespace, uid  # one that is stopped makes no pods: it was resumed and the view lags, or they are deleted
 
 
 def _turn(waiting: LineEntry, ranks: Mapping[str | None, int]) -> tuple[bool, bool, tuple[int, str, int]]:

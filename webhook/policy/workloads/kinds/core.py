@@ -2,7 +2,7 @@
 
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.kinds.table import ENDING_SOURCES, EVERY_SOURCE, KindRow, Source, Templates, present
-from webhook.policy.workloads.pod_counts import PodCount
+from webhook.policy.workloads.pod_counts import GroupCount, PodCount
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _KRUISE = "https://github.com/openkruise/kruise/tree/master/config/crd/bases"
@@ -36,6 +36,7 @@ def _job(
     count: PodCount = pods.job_pods,
     *,
     gang: bool = False,
+    left: GroupCount | None = None,
 ) -> KindRow:
     return KindRow(
         group,
@@ -46,7 +47,7 @@ def _job(
         before_usual=ENDING_SOURCES,
         labels=present("batch.kubernetes.io/job-name"),
         gang=gang,
-        templates=(Templates(spec, "template", count),),
+        templates=(Templates(spec, "template", count, left=left),),
     )
 
 
@@ -67,7 +68,7 @@ CORE_KINDS = (
         group="argoproj.io",
         source="https://github.com/argoproj/argo-rollouts/tree/master/manifests/crds",
     ),
-    _job("Job", "jobs", "spec", gang=True),
+    _job("Job", "jobs", "spec", gang=True, left=pods.job_pods_left),
     _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
     _job("BroadcastJob", "broadcastjobs", "spec", group="apps.kruise.io", count=pods.one, source=_KRUISE),
     _job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA),
