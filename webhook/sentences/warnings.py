@@ -327,6 +327,8 @@ WITHOUT_ID: Mapping[str, str] = {
     "turn (onExceed: Hold)",
     "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
     "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
+    "new-pods-demoted": "tenant {tenant} has no room for it in {chosen}: new pods of this {kind} run as {tier}"
+    "{evicted}; those that run keep theirs",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "
     "no room there run as {tier}{evicted}",
     "more-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more: pods that have "
