@@ -77,8 +77,13 @@ class QueueChecks:
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
                 expected.admitted[uid] = expected.whole_of(gang)
                 self._check_whole(gang, pods)
-            elif uid in expected.admitted and not any(map(is_gated, pods)):
+            elif uid in expected.admitted and self._has_all(gang, pods):
                 expected.admitted[uid] = expected.whole_of(gang)
+
+    def _has_all(self, gang: Tree, pods: list[Tree]) -> bool:
+        """Tells whether all pods that a gang asks for are admitted: it may have grown, or shrunk."""
+        asked = sum(each.count for each in self._expected.declared(gang))
+        return not any(map(is_gated, pods)) and sum(map(is_active, pods)) >= asked
 
     def _check_whole(self, gang: Tree, pods: list[Tree]) -> None:
         """A gang that waited is admitted as a whole, or not at all."""
