@@ -197,10 +197,8 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
 
 
 def job_pods_left(job: Tree, spec: Tree) -> int:
-    """Return how many pods have to succeed yet; without `completions`, once one has succeeded, those that run.
-
-    A JobSet has no such count: it may restart Jobs that have succeeded.
-    """
+    """At most the pods that have to succeed yet; without `completions`, once one has succeeded, those that run."""
+    # A JobSet has no such count, because it may restart Jobs that have succeeded.
     succeeded = whole(job, "status.succeeded", 0)
     if spec.get("completions") is None:
         return whole(job, "status.active", 0) if succeeded else MOST_PODS
