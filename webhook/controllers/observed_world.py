@@ -56,6 +56,7 @@ class ObservedWorkloads:
         self._in_force = in_force
         self._charges_of = charges_of
         self._informer: WorkloadInformer[Declared] | None = None
+        self._observer: WorkloadView | None = None
         self._known: dict[str, tuple[Charge, ...]] = {}
         self._asked: dict[str, Decimal] = {}
         self._grown: dict[str, str] = {}
@@ -73,6 +74,7 @@ class ObservedWorkloads:
             else:
                 observer.observe(uid, found)
 
+        self._observer = observer
         self._informer = WorkloadInformer(
             self._client, self._declared, changed, lambda kind, found: observer.observe_all(kind.qualified, found)
         )
@@ -80,7 +82,8 @@ class ObservedWorkloads:
             async with self._informer.following(self._rows):
                 yield self
         finally:
-            self._informer, self._known, self._asked, self._grown = None, {}, {}, {}
+            self._informer, self._observer = None, None
+            self._known, self._asked, self._grown = {}, {}, {}
 
     def api_version(self, kind: str) -> str:
         """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
@@ -110,6 +113,8 @@ class ObservedWorkloads:
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
+                if self._observer is not None:
+                    self._observer.release(metadata.uid)  # a list alone would not tell it from one that is not seen yet
                 return None
             partly_done, is_deleted = is_partly_done(tree), metadata.deletion_timestamp is not None
             stopped = is_deleted or is_suspended(tree)
