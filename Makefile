@@ -8,9 +8,11 @@ NODE ?= fake
 REPLICAS ?= 1
 MINUTES ?= 10
 RUNS ?= 3
+SEED ?= 200000
+HISTORIES ?= 200
 export K8S
 
-.PHONY: demo help preemption-demo placement-demo line-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
+.PHONY: demo help preemption-demo placement-demo line-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz honest test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -57,6 +59,9 @@ chaos: $(VENV)/dev.stamp  ## replicas killed and paused under creates, at random
 
 fuzz: $(VENV)/dev.stamp  ## reviews spoiled at random, through the whole decision; what breaks a rule stays in tests/fuzz/corpus
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+honest: $(VENV)/dev.stamp  ## random lives of honest users over a simulated cluster, by seed; prints whom gpu-tiers has wronged
+	@$(BIN)/python -m tests.honest --seed $(SEED) --histories $(HISTORIES)
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
 	$(BIN)/python -m pytest tests/unit tests/property tests/fuzz tests/ledger --numprocesses=2 --dist=worksteal

@@ -130,6 +130,7 @@ def _runtime(row: KindRow) -> str:
 def _place(templates: Templates) -> str:
     place = ".".join(filter(None, (templates.holder, templates.path)))
     told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
+    told += [_says(templates.left)] if templates.left else []
     made = f"; {_says(templates.made)}" if templates.made else ""
     least = f"; a gang needs: {_says(templates.least)}" if templates.least else ""
     between = ", ".join(code(each.metadata) for each in templates.between)

@@ -55,7 +55,8 @@ class History:
 
     def after(self, version: int) -> Iterator[Change]:
         """The changes since a version, in their order."""
-        return (change for change in self.changes if change.version > version)
+        first = self.changes[0].version if self.changes else 0
+        return iter(self.changes[max(version + 1 - first, 0) :])
 
     def at(self, version: int) -> Mapping[Key, Tree]:
         """The objects as they were at a version."""

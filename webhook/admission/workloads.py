@@ -155,7 +155,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, self.policy)
                 told = AdmissionWarning(
-                    "gang-demoted",
+                    "gang-demoted" if request.operation == "CREATE" else "new-pods-demoted",
                     tenant=tenant.name,
                     chosen=chosen,
                     kind=request.kind.kind,

@@ -38,7 +38,7 @@ from webhook.policy.quota.held import NOT_OPENED
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds.table import KindRow
-from webhook.policy.workloads.workload import has_ended, is_partly_done
+from webhook.policy.workloads.workload import has_ended, is_partly_done, is_suspended
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ class ObservedWorkloads:
         self._in_force = in_force
         self._charges_of = charges_of
         self._informer: WorkloadInformer[Declared] | None = None
+        self._observer: WorkloadView | None = None
         self._known: dict[str, tuple[Charge, ...]] = {}
         self._asked: dict[str, Decimal] = {}
         self._grown: dict[str, str] = {}
@@ -73,6 +74,7 @@ class ObservedWorkloads:
             else:
                 observer.observe(uid, found)
 
+        self._observer = observer
         self._informer = WorkloadInformer(
             self._client, self._declared, changed, lambda kind, found: observer.observe_all(kind.qualified, found)
         )
@@ -80,7 +82,8 @@ class ObservedWorkloads:
             async with self._informer.following(self._rows):
                 yield self
         finally:
-            self._informer, self._known, self._asked, self._grown = None, {}, {}, {}
+            self._informer, self._observer = None, None
+            self._known, self._asked, self._grown = {}, {}, {}
 
     def api_version(self, kind: str) -> str:
         """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
@@ -106,14 +109,17 @@ class ObservedWorkloads:
 
         An object that nobody understands must not hold up the others of its kind.
         """
-        metadata, partly_done = read(raw, Named).metadata, False
+        metadata, partly_done, stopped = read(raw, Named).metadata, False, False
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
+                if self._observer is not None:
+                    self._observer.release(metadata.uid)  # a list alone would not tell it from one that is not seen yet
                 return None
-            partly_done = is_partly_done(tree)
+            partly_done, is_deleted = is_partly_done(tree), metadata.deletion_timestamp is not None
+            stopped = is_deleted or is_suspended(tree)
             in_another = self._in_force.current().kinds.is_gang(metadata.controller)
-            charges = () if in_another else await self._charges_of(tree, row, metadata)
+            charges = () if in_another or is_deleted else await self._charges_of(tree, row, metadata)
         except Refused as refused:
             log.warning(
                 "workload not counted", {"kind": row.kind, "name": metadata.name, "reason": sentence(refused.refusal)}
@@ -131,7 +137,7 @@ class ObservedWorkloads:
             self._known[metadata.uid], self._asked[metadata.uid] = charges, asked
         kind, generation = row.group_kind.qualified, metadata.generation or 1
         grown = self._grown.get(metadata.uid, "")
-        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown)
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown, stopped)
 
 
 REASON = "GangStranded"

@@ -14,7 +14,7 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimed, ClaimedDevices
 from webhook.controllers.pods_on_nodes import Placed
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID, Metadata, OwnerReference
+from webhook.objects.pods import LONGEST_UID, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.charges import Charge, charge_of, tier_counted
@@ -56,6 +56,7 @@ class PodProjection:
         )
         if charge is None:
             return Observed(None, claimant) if claimant else None
+        workload, may_be_gang = await self._makers_of(seen, policy)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
@@ -64,24 +65,30 @@ class PodProjection:
             seen.preempted and seen.ends_within(policy.checkpoint.max_grace_period),
             metadata.name,
             intern(_short(gang_beyond(metadata))),
-            _gated(seen),
-            await self._workload_of(metadata, policy),
+            _gated(seen, awaits_controller=may_be_gang),
+            workload,
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
         node, waits = intern(seen.pod.spec.node_name), _waits(seen, charge)
         return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
 
-    async def _workload_of(self, metadata: Metadata, policy: TierPolicy) -> str:
-        """Of a tenant that holds; "" where nobody asks, or its owners can't be read now."""
+    async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:
+        """The uid of the outermost workload that makes a pod, and whether its controller may be a gang.
+
+        Nobody asks for either in a tenant that holds nothing: "". A controller of a gang's kind may be a gang, also one
+        that can't be read now, unless the API server does not serve that kind.
+        """
+        metadata = seen.pod.metadata
         owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
         tenant = self._cluster.known.tenant(home) if home else None
-        if owner is None or tenant is None or not tenant.holds:
-            return ""
+        if owner is None or not (seen.pod.waits_for_quota or (tenant is not None and tenant.holds)):
+            return "", False
+        may_be_gang = policy.kinds.is_gang(owner)
         try:
             found = await self._cluster.lookups.owners.outermost(metadata.namespace, owner, policy.kinds)
         except Unreadable:
-            return ""
-        return intern(_short(found.uid)) if found else ""
+            return "", may_be_gang
+        return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
 
 
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
@@ -121,12 +128,12 @@ def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
     return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
 
 
-def _gated(seen: SeenPod) -> Gated | None:
+def _gated(seen: SeenPod, *, awaits_controller: bool) -> Gated | None:
     """How it waits behind our gate, if it does."""
     if not seen.pod.waits_for_quota:
         return None
     since, told = seen.pod.metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
-    return Gated(seen.pod.spec.priority or 0, since, seen.version, told)
+    return Gated(seen.pod.spec.priority or 0, since, seen.version, told, awaits_controller)
 
 
 def _short(uid: str) -> str:

@@ -77,9 +77,9 @@ class Reflector(Generic[T]):
 
     def relist(self) -> None:
         """Read everything again at once: what `project` makes of objects has changed."""
+        if self._watching is not None and not self._relist_wanted:
+            self._watching.reschedule(0)  # once: a time-out that is over can't be moved
         self._relist_wanted = True
-        if self._watching is not None:
-            self._watching.reschedule(0)
 
     async def run(self) -> None:
         while True:

@@ -72,13 +72,14 @@ class Booked(msgspec.Struct, frozen=True):
 class Gated(msgspec.Struct, frozen=True):
     """How a pod waits behind our gate: with which priority, since when (RFC 3339), and at which resourceVersion.
 
-    `told`: its condition says why.
+    `told`: its condition says why. `awaits_controller`: the controller may be a gang, so the leader must see it first.
     """
 
     priority: int
     since: str
     version: str
     told: bool = False
+    awaits_controller: bool = False
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -110,7 +111,9 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """What a workload that exists asks for as a whole: nothing while it is suspended, None where that isn't known.
+    """What a workload that exists asks for as a whole, None where that isn't known.
+
+    `stopped`: it makes no pods and asks for nothing, because it is suspended or being deleted.
 
     `partly_done`: some of its pods have succeeded, so it may need fewer than it asks for. `grown`: since when it asks
     for more than it did (RFC 3339), where this process has seen that.
@@ -123,6 +126,7 @@ class Declared(msgspec.Struct, frozen=True):
     charges: tuple[Charge, ...] | None
     partly_done: bool = False
     grown: str = ""
+    stopped: bool = False
 
 
 class Ledger(Protocol):

@@ -1,6 +1,6 @@
 """How a workload fits its tenant's quota, and what is told of it: by what is used now, or if it ever could."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import islice
@@ -11,7 +11,7 @@ from webhook.objects.phrase import AdmissionWarning
 from webhook.policy.assignment.limits import acceptable, demotable_to
 from webhook.policy.decide import Decision
 from webhook.policy.decide_workload import WorkloadDecision, made_by_another
-from webhook.policy.quota.charges import Fit, GangDemand, Shortfall, alternatives, together
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, together
 from webhook.policy.quota.demand import NOTHING
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
@@ -44,23 +44,30 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     return fit(charges, tenant, at_once=True, strict=False)
 
 
-def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
-    """What pods run as that are booked singly and have no room in a tier's row; nothing where no lower tier has any."""
+def _lowered(
+    decision: WorkloadDecision, tenant: Tenant, usage: Usage, before: Sequence[Charge] = ()
+) -> Iterator[AdmissionWarning]:
+    """What pods run as that are booked singly and have no room in a tier's row; nothing where no lower tier has any.
+
+    Of a workload that grows those pods are judged that it did not ask for `before`.
+    """
     own, policy = decision.own, decision.leading.tier_request.policy
     one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
     for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
         used = usage.get(row, Decimal(0))
-        short = Shortfall(structs.replace(charge, gpus=one or charge.gpus), row, usage)
-        lower = next(lower_tiers(decision, short), None) if row.tier and used + charge.gpus > row.hard else None
+        more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
+        short = Shortfall(structs.replace(charge, gpus=one or more), row, usage)
+        exceeds = row.tier and more > 0 and used + more > row.hard
+        lower = next(lower_tiers(decision, short), None) if exceeds else None
         if lower is not None:
             yield AdmissionWarning(
-                "some-demoted",
+                "more-demoted" if before else "some-demoted",
                 tenant=tenant.name,
                 row=row.subject,
                 used=used,
                 hard=row.hard,
                 what=f"this {own.kind}",
-                gpus=charge.gpus,
+                gpus=more,
                 tier=lower.name,
                 evicted=policy.evicted_by(lower),
             )
@@ -75,7 +82,10 @@ def growth_told(
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
     was, can_wait = before.charges if before else (), not (tenant.holds and decision.names_node)
-    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}", can_wait=can_wait))
+    lowered = tuple(_lowered(decision, tenant, usage, was)) if tenant.demotes else ()
+    bounding = tenant.bounding_every_tier() if lowered else tenant
+    more = growth_warnings(decision.charges, was, bounding, usage, f"this {own.kind}", can_wait=can_wait)
+    return (*lowered, *more)
 
 
 def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:

@@ -356,6 +356,10 @@ WITHOUT_ID: Mapping[str, str] = {
     "of its pods can start now",
     "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so {start} "
     "of its pods can start now",
+    "its-pods-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so its pods "
+    "use more than the quota (onExceed: Warn)",
+    "more-pods-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so its pods "
+    "use more than the quota (onExceed: Warn)",
     "its-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so its pods "
     "wait for their turn (onExceed: Hold)",
     "more-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so those pods "
@@ -364,7 +368,11 @@ WITHOUT_ID: Mapping[str, str] = {
     "turn (onExceed: Hold)",
     "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
     "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
+    "new-pods-demoted": "tenant {tenant} has no room for it in {chosen}: new pods of this {kind} run as {tier}"
+    "{evicted}; those that run keep theirs",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "
+    "no room there run as {tier}{evicted}",
+    "more-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more: pods that have "
     "no room there run as {tier}{evicted}",
     "tier-lowered": "tier {lowered}",
     "namespace-without-tenant": "namespace {namespace} belongs to no tenant: no TenantQuota's namespaceSelector "

@@ -94,6 +94,18 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     )
 
 
+async def test_a_gang_that_grows_is_told_that_pods_that_run_keep_their_tier() -> None:
+    two, four = (a_pytorchjob(a_pod().asking(1), workers=count) for count in (2, 4))
+    world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-training").allowing("8"), two)
+    assert (await world.create(a_pod(name="other").asking(1).of_tier("gpu-training"))).allowed
+    assert (await world.validate(two)).warnings == []
+    (told,) = (await world.update(two, four)).warnings
+    assert told.startswith(
+        "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-serving"
+    )
+    assert told.endswith("; those that run keep theirs")
+
+
 async def test_a_gang_too_large_for_its_tier_is_offered_those_with_room_now() -> None:
     tenant = a_tenant().allowing("4", tier="gpu-training").allowing("8")
     world = World(tenant)

@@ -336,3 +336,27 @@ async def test_a_tenant_chooses_where_it_borrows() -> None:
     )
     next_one = await world.validate(a_pytorchjob(a_pod().asking(1), name="next", workers=2))
     assert any("run as gpu-batch" in each for each in next_one.warnings), "the first of the list is full"
+
+
+async def test_a_tenant_that_only_warns_says_that_the_pods_start() -> None:
+    world = World(a_tenant(onExceed="Warn").allowing("2"))
+    assert (await world.create(a_pod().asking(1).of_tier("gpu-batch"))).allowed
+    two, four = (a_deployment(a_pod().asking(1), replicas=count).of_tier("gpu-batch") for count in (2, 4))
+    total = "tenant alpha: the total is at 1 of 2 GPUs; this Deployment asks for"
+    created, grown = await world.validate(two), await world.update(two, two.having("spec.replicas", 4))
+    assert created.warnings == [f"{total} 2 in all, so its pods use more than the quota (onExceed: Warn)"]
+    assert (await world.update(four, four)).warnings == []
+    assert grown.warnings[0].startswith("tenant alpha: the total allows 2 GPUs; this Deployment asks for 4 in all.")
+    one = two.having("spec.replicas", 1)
+    assert (await world.create(a_pod(name="more").asking(1).of_tier("gpu-batch"))).allowed
+    [warning] = (await world.update(one, two)).warnings
+    assert warning.endswith("asks for 1 more, so its pods use more than the quota (onExceed: Warn)")
+
+
+async def test_a_tenant_that_demotes_says_as_what_more_pods_run() -> None:
+    world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("8"))
+    assert (await world.create(a_pod().asking(1).of_tier("gpu-training"))).allowed
+    one, two = (a_deployment(a_pod().asking(1), replicas=count).of_tier("gpu-training") for count in (1, 2))
+    assert (await world.create(a_pod(name="more").asking(1).of_tier("gpu-training"))).allowed
+    [warning] = (await world.update(one, two)).warnings
+    assert "asks for 1 more: pods that have no room there run as gpu-serving" in warning

@@ -8,7 +8,8 @@ import msgspec
 
 from tests.builders import a_policy
 from webhook.controllers.observed_world import ObservedWorkloads
-from webhook.policy.quota.charges import Charge
+from webhook.ledger.leader.workload_view import WorkloadView
+from webhook.policy.quota.charges import Charge, together
 
 
 class InForce:
@@ -43,3 +44,34 @@ async def test_a_gang_has_grown_that_asks_for_more_and_none_that_another_policy_
     assert not await grown()
     weighs[0] = Decimal(9)
     assert await grown()
+
+
+def stored(**more: Any) -> msgspec.Raw:
+    metadata = {"name": "a", "namespace": "n", "uid": "a", "generation": 1, **more.pop("metadata", {})}
+    return msgspec.Raw(msgspec.json.encode({"metadata": metadata, **more}))
+
+
+async def two(*_: object) -> tuple[Charge, ...]:
+    return (Charge(Decimal(2), "gpu-batch"),)
+
+
+async def test_a_workload_in_deletion_makes_no_pods_and_asks_for_nothing() -> None:
+    workloads = ObservedWorkloads(Any, InForce(), two)  # type: ignore[arg-type]
+    row = next(each for each in a_policy().kinds.rows if each.kind == "Job")
+    runs = await workloads._declared(row, stored())
+    ends = await workloads._declared(row, stored(metadata={"deletionTimestamp": "2026-11-01T09:00:00Z"}))
+    assert runs is not None
+    assert ends is not None
+    assert (together(runs.charges or ()), runs.stopped) == (2, False)
+    assert (ends.charges, ends.stopped) == ((), True)
+
+
+async def test_a_workload_that_a_list_shows_ended_is_known_to_have_ended() -> None:
+    """Its gated pods would else wait for ever, as those of a workload that is not seen yet."""
+    workloads, view = ObservedWorkloads(Any, InForce(), two), WorkloadView(lambda _: None)  # type: ignore[arg-type]
+    row = next(each for each in a_policy().kinds.rows if each.kind == "Job")
+    workloads._observer = view
+    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
+    assert await workloads._declared(row, stored(status=complete)) is None
+    view.observe_all("Job.batch", {})
+    assert view.has_ended("a")

@@ -178,3 +178,40 @@ def test_who_moves_to_another_tenant_keeps_nothing_from_those_who_stay() -> None
     copy, waiting = booked(an_account(namespaces={TEAM: "open", "moving": "closed"}), view)
     assert [each.uid for each in copy.account.reservations] == ["stays"]
     assert waiting == []
+
+
+def of_job(name: str, **fields: object) -> Holding:
+    """A gated pod whose controller, Job `job`, may be a gang."""
+    gated = Gated(400, "2026-01-01T00:00:00Z", "1", awaits_controller=True)
+    return a_holding(name, controller="job", gated=gated, **fields)
+
+
+def test_a_pod_is_not_booked_alone_while_its_controller_may_be_a_gang() -> None:
+    """The watch of Jobs may lag behind that of pods, and half a gang would hold its GPUs for ever."""
+    view = a_view(one=of_job("one"), two=of_job("two"))
+    copy, waiting = booked(an_account(), view)
+    assert (copy.account.reservations, waiting) == ((), [])
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, (Charge(Decimal(2), "gpu-batch"),)))
+    copy, _ = booked(an_account(), view)
+    assert [each.uid for each in copy.account.reservations] == ["one", "two"]
+    assert [each.uid for each in copy.account.gangs] == ["job"]
+
+
+def test_a_pod_of_a_suspended_gang_waits_until_the_view_shows_that_it_was_resumed() -> None:
+    view = a_view(one=of_job("one"))
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, (), stopped=True))
+    copy, waiting = booked(an_account(), view)
+    assert (copy.account.reservations, waiting) == ((), [])
+
+
+@pytest.mark.parametrize("seen", ["a single pod", "another namespace", "ended"])
+def test_a_pod_that_can_be_of_no_gang_is_booked_alone(seen: str) -> None:
+    """It must not wait for ever."""
+    view = a_view(one=of_job("one"))
+    if seen == "ended":
+        view.workloads.release("job")
+    else:
+        namespace, charges = (TEAM, ()) if seen == "a single pod" else ("other", (Charge(Decimal(2), "gpu-batch"),))
+        view.workloads.observe("job", Declared("Job.batch", namespace, "job", 1, charges))
+    copy, _ = booked(an_account(), view)
+    assert [each.uid for each in copy.account.reservations] == ["one"]

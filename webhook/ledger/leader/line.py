@@ -71,18 +71,26 @@ def _of_gangs(
 
 
 def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
-    """Of which gang it waits; None for one alone: nobody is of a workload of another namespace, whatever it says."""
-    of = pod.holding
-    if not of.controller:
-        return None  # its workload was deleted without its pods
-    maker = view.workloads.get(of.controller)
-    uid = of.gang or (of.controller if maker else "")
+    """The gang that a pod waits with; None for a pod alone.
+
+    A pod is alone only where that is sure, because half a gang would hold its GPUs and never run. It waits with a gang
+    that the view does not show yet: a Job's first pods are often seen before the Job.
+    """
+    of, maker = pod.holding, view.workloads.get(pod.holding.controller)
+    awaits_controller = maker is not None or (of.gated is not None and of.gated.awaits_controller)
+    uid = of.gang or (of.controller if awaits_controller else "")
+    if not of.controller or not uid:
+        return None  # its workload was deleted without its pods, or is of a kind that is no gang
     found = view.workloads.get(uid)
-    if found is None and maker is not None and maker.charges:
-        return None  # it was deleted without its Jobs: they are gangs of their own since
-    if found is not None and (found.namespace != of.namespace or found.charges == ()):
-        return None  # or it is no gang any more: suspended, or scaled to a pod
-    return (of.namespace, uid) if uid else None
+    if found is None:
+        orphaned = maker is not None and bool(maker.charges)  # a JobSet was deleted without its Jobs
+        ended = uid == of.controller and view.workloads.has_ended(uid)
+        return None if orphaned or ended else (of.namespace, uid)
+    if found.namespace != of.namespace:
+        return None  # nobody is of a workload of another namespace, whatever it says
+    if found.charges == () and not found.stopped:
+        return None  # it makes a single pod
+    return of.namespace, uid  # one that is stopped makes no pods: it was resumed and the view lags, or they are deleted
 
 
 def _turn(waiting: LineEntry, ranks: Mapping[str | None, int]) -> tuple[bool, bool, tuple[int, str, int]]:
@@ -137,7 +145,7 @@ def _of_gang(
     asked = declared.charges if declared else None
     if asked is None and gang is not None:
         asked = gang.let_in_with
-    if declared is None or asked is None:
+    if declared is None or not asked:
         return
     charges = at_tier(asked, gang.tier if gang else "")
     has = _room_of(gang, charges)

@@ -166,7 +166,9 @@ def whole_fit(
         elif usage is not None and not booked and used + charge.gpus > row.hard:
             none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             start = "none" if none else "not all"
-            warning = "its-pods-wait" if can_wait and tenant.holds_on(charge.tier, charge.flavor) else "no-room-now"
+            waits = can_wait and tenant.holds_on(charge.tier, charge.flavor)
+            over = "its-pods-over" if tenant.on_exceed == "Warn" else "no-room-now"
+            warning = "its-pods-wait" if waits else over
             warnings.append(_no_room(warning, row, used, charge.gpus, tenant, what, start))
     return Fit(None, tuple(warnings))
 
@@ -180,14 +182,15 @@ def growth_warnings(
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
             waits = can_wait and tenant.holds_on(charge.tier, charge.flavor)
-            warning = "more-pods-wait" if waits else "no-room-for-more"
+            over = "more-pods-over" if tenant.on_exceed == "Warn" else "no-room-for-more"
+            warning = "more-pods-wait" if waits else over
             yield _no_room(warning, row, used, more, tenant, what, "not all")
 
 
 def _no_room(
     warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: str, start: str
 ) -> AdmissionWarning:
-    """The warning of pods that will be refused, or wait, until others of the tenant end."""
+    """The warning of pods that will be refused, wait, or use more than the quota, until others of the tenant end."""
     return AdmissionWarning(
         warning, tenant=tenant.name, row=row.subject, used=used, hard=row.hard, what=what, gpus=gpus, start=start
     )

@@ -196,6 +196,15 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
     return times
 
 
+def job_pods_left(job: Tree, spec: Tree) -> int:
+    """At most the pods that have to succeed yet; without `completions`, once one has succeeded, those that run."""
+    # A JobSet has no such count, because it may restart Jobs that have succeeded.
+    succeeded = whole(job, "status.succeeded", 0)
+    if spec.get("completions") is None:
+        return whole(job, "status.active", 0) if succeeded else MOST_PODS
+    return max(whole(spec, "completions", 1) - succeeded, 0)
+
+
 def predictor_replicas(workload: Tree, component: Tree) -> int:
     """As often as its predictor or the SeldonDeployment says, if the component doesn't."""
     if component.get("replicas") is not None:

@@ -81,6 +81,8 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
                 place = ".".join((*taken, *steps(templates.path)))
                 with _placed(taken):
                     count, pod = templates.count(holder), _with_class(_pod(template, holder, templates), named)
+                    if templates.left is not None:
+                        count = min(count, templates.left(tree, holder))
                 times = templates.times(tree, holder)
                 least = count if templates.least is None else min(templates.least(tree, holder), count)
                 passed = tuple(_passed(tree, row, templates, taken))

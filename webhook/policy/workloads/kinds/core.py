@@ -10,7 +10,7 @@ from webhook.policy.workloads.kinds.table import (
     Templates,
     present,
 )
-from webhook.policy.workloads.pod_counts import PodCount
+from webhook.policy.workloads.pod_counts import GroupCount, PodCount
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _KRUISE = "https://github.com/openkruise/kruise/tree/master/config/crd/bases"
@@ -45,6 +45,7 @@ def _job(
     *,
     gang: bool = False,
     between: tuple[Between, ...] = (),
+    left: GroupCount | None = None,
 ) -> KindRow:
     return KindRow(
         group,
@@ -55,11 +56,11 @@ def _job(
         before_usual=ENDING_SOURCES,
         labels=present("batch.kubernetes.io/job-name"),
         gang=gang,
-        templates=(Templates(spec, "template", count, between=between),),
+        templates=(Templates(spec, "template", count, left=left, between=between),),
     )
 
 
-JOB = _job("Job", "jobs", "spec", gang=True)
+JOB = _job("Job", "jobs", "spec", gang=True, left=pods.job_pods_left)
 DEPLOYMENT = _apps("Deployment", "deployments")
 
 CORE_KINDS = (

@@ -54,9 +54,10 @@ class Templates(msgspec.Struct, frozen=True):
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
-    those. Of a gang `least` tells without how many of them it is of no use; None where it needs all. `containers` are
-    fields beside `containers` that hold one container each, as KServe has them. `made` makes the pod where an operator
-    does more than its form says. `between` is what else is written on the way to the pods, the nearest to them first.
+    those. `left` tells how many still run or come, where pods that have succeeded are not made again. Of a gang `least`
+    tells without how many of them it is of no use; None where it needs all. `containers` are fields beside `containers`
+    that hold one container each, as KServe has them. `made` makes the pod where an operator does more than its form
+    says. `between` is what else is written on the way to the pods, the nearest to them first.
     """
 
     holder: str
@@ -65,6 +66,7 @@ class Templates(msgspec.Struct, frozen=True):
     form: Form = "template"
     containers: tuple[str, ...] = ()
     times: GroupCount = once
+    left: GroupCount | None = None
     least: GroupCount | None = None
     made: MakesPod | None = None
     between: tuple[Between, ...] = ()

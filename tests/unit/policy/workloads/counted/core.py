@@ -13,6 +13,14 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "a DaemonSet, as far as can be told": (a_workload("apps/v1", "DaemonSet", template=GPU_POD), 1),
     "a Job": (a_job(), 1),
     "a parallel Job": (a_job(parallelism=4, completions=8), 4),
+    "a Job of which two pods have to succeed yet": (
+        a_job(parallelism=4, completions=8).having("status.succeeded", 6),
+        2,
+    ),
+    "a Job without completions, of which a pod has succeeded": (
+        a_job(parallelism=4).having("status.succeeded", 1).having("status.active", 3),
+        3,
+    ),
     "a Job that needs fewer than it may run": (a_job(parallelism=4, completions=1), 1),
     "a work queue Job": (a_job(parallelism=4), 4),
     "a CronJob": (

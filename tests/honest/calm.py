@@ -1,0 +1,44 @@
+"""When books may be expected to be right to the second: not just after a change that takes its time."""
+
+from collections import defaultdict
+
+from tests.honest.expected import WINDOW
+from tests.ledger.virtual_time import loop
+
+MOVED_SECONDS = 100.0
+"""After a namespace has moved, or a TenantQuota was made again: H, and the time to list."""
+LEADERLESS_SECONDS = 20.0
+"""After nobody has led: the next leader lists first."""
+PREEMPTED_SECONDS = 140.0
+"""After a preemption: the GPUs of the preempted pod stay reserved for its replacement."""
+LONG_AGO = float("-inf")
+
+
+class Calm:
+    """What has disturbed the books, and when."""
+
+    def __init__(self) -> None:
+        self.moved_at = LONG_AGO
+        self.leaderless_until = LONG_AGO
+        self.preempted_at = LONG_AGO
+        self.quota_changed_at: defaultdict[str, float] = defaultdict(lambda: LONG_AGO)
+
+    def is_quiet(self) -> bool:
+        now = loop().time()
+        return now > self.moved_at + MOVED_SECONDS and now > self.leaderless_until + LEADERLESS_SECONDS
+
+    def has_same_quota(self, tenant: str, seconds: float) -> bool:
+        return self.quota_changed_at[tenant] < loop().time() - seconds
+
+    def is_fair(self, tenant: str) -> bool:
+        """Tells whether an answer for want of room may be judged now."""
+        return self.is_quiet() and self.has_same_quota(tenant, WINDOW + 2)
+
+    def patience(self) -> float:
+        """Return for how long somebody may wait though there is room."""
+        return PREEMPTED_SECONDS if loop().time() < self.preempted_at + PREEMPTED_SECONDS else 25.0
+
+    def is_settled(self) -> bool:
+        """Tells whether whoever waits with room may be judged now."""
+        now = loop().time()
+        return now > self.leaderless_until + PREEMPTED_SECONDS and now > self.moved_at + PREEMPTED_SECONDS

@@ -1,0 +1,167 @@
+"""Judges the answers to creates and updates, and the numbers in their sentences."""
+
+import re
+
+from tests.honest.calm import Calm
+from tests.honest.expected import WINDOW, Ask, Expected, missing
+from tests.honest.objects import (
+    GANGS,
+    TIER_LABEL,
+    Tree,
+    controller_of,
+    flavor_named,
+    gpus_of,
+    is_gated,
+    tier_of,
+    uid_of,
+)
+from tests.honest.report import Report
+from tests.honest.requests import Reply
+from tests.ledger.virtual_time import loop
+
+NUMBERS = re.compile(r"(the total|gpu-[a-z]+(?: on [a-z0-9]+)?|on [a-z0-9]+|[a-z0-9]+) is at ([\d.]+) of ([\d.]+)")
+"""A sentence that says how full a row is."""
+CANT_START = "can start now"
+LOWER_TIERS = {"gpu-training": ("gpu-serving", "gpu-batch", "gpu-interactive"), "gpu-batch": ("gpu-interactive",)}
+
+
+class CreateChecks:
+    def __init__(self, expected: Expected, calm: Calm, report: Report) -> None:
+        self._expected = expected
+        self._calm = calm
+        self._fail = report.fail
+
+    def pod(self, tree: Tree, reply: Reply, tenant: str, preempted: Tree | None, *, in_booked_gang: bool) -> None:
+        """Judge the answer to the create of a pod; `preempted` is the pod that it replaces."""
+        expected, fair, exceed = self._expected, self._calm.is_fair(tenant), self._expected.on_exceed(tenant)
+        tier, controller = tree["metadata"].get("labels", {}).get(TIER_LABEL, ""), controller_of(tree)
+        named = flavor_named(tree)
+        asked = [Ask(tier, (named,) if named else expected.flavors, gpus_of(tree))]
+        freed = [expected.ask_of(preempted)] if preempted else []
+        what = controller["kind"] if controller else "bare pod"
+        subject = f"{exceed} {what}"
+        if not gpus_of(tree):
+            return
+        if not reply.allowed:
+            self._refused_pod(subject, reply, tenant, asked, freed, in_booked_gang=in_booked_gang)
+            return
+        if reply.tree is None:
+            return
+        got, gang = tier_of(reply.tree), expected.gang_of(reply.tree)
+        if got != tier and exceed == "Demote" and not (gang is not None and expected.is_gang_now(gang)):
+            room = fair and expected.has_room(tenant, asked)
+            if room:
+                self._fail("demoted with room", what, got=got, bounds=expected.lately(tenant), warnings=reply.warnings)
+            elif fair and preempted and tier_of(preempted) == tier and expected.has_room(tenant, asked, freed):
+                self._fail("replacement of a preempted pod demoted", what, got=got)
+        holds = exceed == "Hold" or any(row.holds for row in expected.rows(tenant))
+        if is_gated(reply.tree) and not holds and fair:
+            self._fail("gated though nothing holds", subject)
+        for warning in reply.warnings:
+            others = self._others_wait(tenant, reply.tree)
+            if "is at" in warning and fair and expected.has_room(tenant, asked) and not others:
+                about = f"{subject} {_about(warning)}"
+                self._fail("warned with room", about, warning=warning, bounds=expected.lately(tenant))
+            if exceed == "Warn" and CANT_START in warning:
+                self._fail("says that it can't start, and it runs", subject, warning=warning)
+
+    def _refused_pod(
+        self, subject: str, reply: Reply, tenant: str, asked: list[Ask], freed: list[Ask], *, in_booked_gang: bool
+    ) -> None:
+        expected, quiet, fair = self._expected, self._calm.is_quiet(), self._calm.is_fair(tenant)
+        if reply.code == 503:
+            if quiet and self._calm.has_same_quota(tenant, 100):
+                self._fail("try again without cause", subject, sentence=reply.sentence)
+            return
+        if "asks for" not in reply.sentence and "kept for" not in reply.sentence:
+            self._fail("refused for another reason", subject, sentence=reply.sentence)
+            return
+        if in_booked_gang and quiet and not any(each.until > loop().time() for each in expected.lost):
+            self._fail("pod of a booked gang refused", subject, sentence=reply.sentence)
+        if fair and expected.has_room(tenant, asked):
+            self._fail("refused with room", subject, sentence=reply.sentence, bounds=expected.lately(tenant))
+        elif fair and freed and subject.startswith(("Deny", "Demote")) and expected.has_room(tenant, asked, freed):
+            self._fail("replacement of a preempted pod refused", subject, sentence=reply.sentence)
+
+    def workload(self, tree: Tree, old: Tree | None, reply: Reply, tenant: str) -> None:
+        """Judge the answer to the create of a workload, or to its update from `old`."""
+        expected, fair, exceed = self._expected, self._calm.is_fair(tenant), self._expected.on_exceed(tenant)
+        kind = tree["kind"]
+        subject = f"{exceed} {kind} {'update' if old else 'create'}"
+        own = [each.whole for each in expected.parts(tree)]
+        if not reply.allowed:
+            self._refused_workload(subject, tree, old, reply, tenant)
+            return
+        before = [each.whole for each in expected.parts(old)] if old else []
+        more = missing(own, before)
+        for warning in reply.warnings:
+            if "is at" not in warning and "has no room" not in warning:
+                continue
+            room, others = expected.has_room(tenant, more), self._others_wait(tenant, reply.tree or tree)
+            if fair and room and not others:
+                about = f"{subject} {_about(warning)}"
+                self._fail("workload warned with room", about, warning=warning, bounds=expected.lately(tenant))
+            if exceed == "Warn" and CANT_START in warning:
+                self._fail("says that it can't start, and it runs", subject, warning=warning)
+            if exceed == "Demote" and CANT_START in warning and self._has_room_below(tenant, more):
+                self._fail("says that it can't start, and it runs lower", subject, warning=warning)
+
+    def _refused_workload(self, subject: str, tree: Tree, old: Tree | None, reply: Reply, tenant: str) -> None:
+        expected, fair, is_gang = self._expected, self._calm.is_fair(tenant), tree["kind"] in GANGS
+        if reply.code == 503 and self._calm.is_quiet():
+            self._fail("try again without cause", subject, sentence=reply.sentence)
+        if reply.code in (503, 404, 409):
+            return
+        own = [each.whole for each in expected.parts(tree)]
+        needed = (expected.whole_of(tree) if is_gang else []) or own
+        if "allows" in reply.sentence:
+            if own and fair and expected.fits_ever(tenant, needed):
+                self._fail("never fits, but would", subject, sentence=reply.sentence)
+            return
+        was_gang = old is not None and is_gang and expected.is_gang_now(old)
+        has = expected.whole_of(old) if old and was_gang else expected.held_by(old) if old else []
+        if old and is_gang and not was_gang and has:
+            subject += " [grows from one pod]"
+        more = missing(needed, has)
+        if fair and expected.has_room(tenant, more):
+            bounds = expected.lately(tenant)
+            self._fail("workload refused with room", subject, sentence=reply.sentence, more=more, bounds=bounds)
+
+    def numbers(self, tree: Tree, reply: Reply, tenant: str) -> None:
+        """Judge the numbers in the sentences of an answer."""
+        expected = self._expected
+        if not self._calm.is_fair(tenant):
+            return
+        rows = {"the total" if row.label == "total" else row.label: row for row in expected.rows(tenant)}
+        bounds = expected.lately(tenant, 2 * WINDOW)
+        own = [each.whole for each in expected.parts(tree)] if tree["kind"] != "Pod" else []
+        for text in (reply.sentence, *reply.warnings):
+            about = f"{expected.on_exceed(tenant)} {tree['kind']} {_about(text)}"
+            for label, used, hard in NUMBERS.findall(text):
+                row = rows.get(label)
+                if row is None:
+                    continue
+                if float(hard) != row.hard:
+                    self._fail("wrong hard in a sentence", label, text=text)
+                if float(used) > bounds[row.label].high and not (reply.tree and self._others_wait(tenant, reply.tree)):
+                    self._fail("sentence says more used than is", about, text=text, bounds=bounds)
+                if float(used) < bounds[row.label].low - row.sum(own):
+                    self._fail("sentence says less used than is", about, text=text, bounds=bounds)
+
+    def _others_wait(self, tenant: str, tree: Tree) -> bool:
+        """Tells whether other pods wait behind our gate: the GPUs of some may be reserved."""
+        return any(is_gated(each) and uid_of(each) != uid_of(tree) for each in self._expected.pods(tenant))
+
+    def _has_room_below(self, tenant: str, asked: list[Ask]) -> bool:
+        if not asked:
+            return False
+        below = set.intersection(*(set(LOWER_TIERS.get(each.tier, ())) for each in asked))
+        lower = ([Ask(tier, each.flavors, each.gpus) for each in asked] for tier in sorted(below))
+        return any(self._expected.has_room(tenant, each) for each in lower)
+
+
+def _about(text: str) -> str:
+    for words in (CANT_START, "wait for their turn", "waits for its turn", "run as", "let in", "has no room"):
+        if words in text:
+            return f"[{words}]"
+    return "[asks for]" if "asks for" in text else ""

@@ -1,0 +1,354 @@
+"""What each row of a quota holds, counted from the objects that exist: two bounds.
+
+`low` is what pods hold that run or may run. `high` adds all that may be reserved: whole gangs, creates that were
+admitted and lost, preempted pods beside their replacements. Whoever is refused, demoted or told that there is no room,
+while even `high` leaves room, has been wronged.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tests.honest.api import Api
+from tests.honest.objects import (
+    FLAVOR_LABEL,
+    GANGS,
+    KINDS,
+    NODES,
+    PODS,
+    TENANT_LABEL,
+    Tree,
+    controller_of,
+    flavor_named,
+    gpus_of,
+    is_deleting,
+    is_finished,
+    is_gated,
+    is_made_by,
+    is_suspended,
+    is_terminal,
+    tier_of,
+    uid_of,
+)
+from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
+from tests.ledger.virtual_time import loop
+
+WINDOW = 3.0
+"""Seconds: room counts only where it was there for so long, because watches lag."""
+
+Flavors = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """GPUs of a tier, on one of these flavors."""
+
+    tier: str
+    flavors: Flavors
+    gpus: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pods of one template."""
+
+    each: Ask
+    count: int
+
+    @property
+    def whole(self) -> Ask:
+        return Ask(self.each.tier, self.each.flavors, self.each.gpus * self.count)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a TenantQuota; `holds`: what is over it waits, whatever the tenant says."""
+
+    tier: str | None
+    flavor: str | None
+    hard: int
+    holds: bool
+
+    @property
+    def label(self) -> str:
+        return " on ".join(each for each in (self.tier, self.flavor) if each) or "total"
+
+    def counts(self, ask: Ask) -> bool:
+        return self.tier in (None, ask.tier) and (self.flavor is None or self.flavor in ask.flavors)
+
+    def sum(self, asks: Iterable[Ask]) -> int:
+        return sum(each.gpus for each in asks if self.counts(each))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The least and the most GPUs that a row may count as used."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A create that we admitted and another webhook refused: its reservation stands `until` then."""
+
+    until: float
+    namespace: str
+    ask: Ask
+
+
+def job_pods(spec: Tree, succeeded: int = 0) -> int:
+    parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
+    return int(parallelism if completions is None else min(parallelism, completions - succeeded))
+
+
+def _succeeded(job: Tree) -> int:
+    return int(job.get("status", {}).get("succeeded", 0))
+
+
+def missing(asked: Iterable[Ask], has: Iterable[Ask]) -> list[Ask]:
+    """Return what is asked for beyond what is there, by tier."""
+    left = [[each.tier, each.gpus] for each in has]
+    found = []
+    for ask in asked:
+        gpus = ask.gpus
+        for each in left:
+            if each[0] == ask.tier:
+                taken = min(gpus, int(each[1]))
+                gpus, each[1] = gpus - taken, int(each[1]) - taken
+        if gpus > 0:
+            found.append(Ask(ask.tier, ask.flavors, gpus))
+    return found
+
+
+class Expected:
+    """Counts by the objects of an API server. The oracle tells it what objects don't say."""
+
+    def __init__(self, api: Api, flavors: Flavors) -> None:
+        self.api = api
+        self.flavors = flavors
+        self.deleted_at: dict[str, float] = {}
+        self.replacements: dict[str, str] = {}
+        """Of preempted pods: the uid of the pod that was made instead."""
+        self.lost: list[Lost] = []
+        self.admitted: dict[str, list[Ask]] = {}
+        """Gangs of which pods were admitted, with what they asked for then."""
+        self.reviewed: set[str] = set()
+        """Gangs whose own review admitted them whole: no Hold."""
+        self._log: defaultdict[str, deque[tuple[float, Mapping[str, Bounds]]]] = defaultdict(deque)
+        self._cached: dict[str, tuple[object, Mapping[str, Bounds]]] = {}
+
+    # --- tenants
+
+    def quota(self, tenant: str) -> Tree:
+        return self.api.find(TENANT_QUOTAS, ("", tenant)) or {"metadata": {}, "spec": {}}
+
+    def tenants(self) -> list[str]:
+        return [each["metadata"]["name"] for each in self.api.all(TENANT_QUOTAS)]
+
+    def rows(self, tenant: str) -> list[Row]:
+        rows = self.quota(tenant)["spec"].get("quotas", ())
+        return [
+            Row(each.get("tier"), each.get("resourceFlavor"), int(each["gpus"]), each.get("onExceed") == "Hold")
+            for each in rows
+        ]
+
+    def on_exceed(self, tenant: str) -> str:
+        return str(self.quota(tenant)["spec"].get("onExceed", "Deny"))
+
+    def tenant_of(self, namespace: str) -> str | None:
+        tree = self.api.find(NAMESPACES, ("", namespace))
+        label = tree["metadata"]["labels"].get(TENANT_LABEL) if tree else None
+        return next((each for each in self.tenants() if label and self._selects(each) == label), None)
+
+    def namespaces(self, tenant: str) -> set[str]:
+        label = self._selects(tenant)
+        found = self.api.all(NAMESPACES)
+        return {each["metadata"]["name"] for each in found if each["metadata"]["labels"].get(TENANT_LABEL) == label}
+
+    def pods(self, tenant: str) -> list[Tree]:
+        here = self.namespaces(tenant)
+        return [each for each in self.api.all(PODS) if each["metadata"]["namespace"] in here]
+
+    def _selects(self, tenant: str) -> object:
+        selector = self.quota(tenant)["spec"].get("namespaceSelector", {"matchLabels": {}})
+        return selector["matchLabels"].get(TENANT_LABEL, "nobody")
+
+    # --- pods and gangs
+
+    def ask_of(self, pod: Tree) -> Ask:
+        return Ask(tier_of(pod), self._flavors_of(pod), gpus_of(pod))
+
+    def _flavors_of(self, tree: Tree) -> Flavors:
+        node = self.api.find(NODES, ("", tree["spec"].get("nodeName", "")))
+        if node:
+            label = node["metadata"].get("labels", {}).get(FLAVOR_LABEL)
+            return (label,) if label else ()
+        named = flavor_named(tree)
+        return (named,) if named else self.flavors
+
+    def holds(self, pod: Tree) -> bool:
+        """Tells whether a pod uses GPUs: one in deletion does until twice its grace period is over."""
+        if is_terminal(pod) or is_gated(pod) or not gpus_of(pod):
+            return False
+        if not is_deleting(pod):
+            return True
+        grace = pod["metadata"].get("deletionGracePeriodSeconds", 30)
+        return loop().time() < self.deleted_at.get(uid_of(pod), loop().time()) + 2 * grace
+
+    def owners_of(self, tree: Tree) -> list[Tree]:
+        """Return the objects above one, from the inside."""
+        found, seen, namespace = [], tree, tree["metadata"]["namespace"]
+        while (controller := controller_of(seen)) is not None and controller["kind"] in KINDS:
+            above = self.api.find(KINDS[controller["kind"]], (namespace, controller["name"]))
+            if above is None or uid_of(above) != controller["uid"]:
+                break
+            found.append(above)
+            seen = above
+        return found
+
+    def gang_of(self, tree: Tree) -> Tree | None:
+        """Return the outermost gang above an object."""
+        return next((each for each in reversed(self.owners_of(tree)) if each["kind"] in GANGS), None)
+
+    def pods_of(self, gang: Tree) -> list[Tree]:
+        found = ((each, self.gang_of(each)) for each in self.api.all(PODS))
+        return [each for each, above in found if above is not None and uid_of(above) == uid_of(gang)]
+
+    def parts(self, tree: Tree) -> list[Part]:
+        """Return the pods that a workload asks for now."""
+        spec, kind = tree["spec"], tree["kind"]
+        if is_suspended(tree):
+            return []
+        if kind == "CronJob":
+            spec = spec["jobTemplate"]["spec"]
+        if kind in ("Job", "CronJob"):
+            return self._parts((spec["template"], job_pods(spec, _succeeded(tree))))
+        if kind in GANGS:
+            return self.declared(tree, fully=True, single=True)
+        if kind == "Pod":
+            return self._parts((tree, 1))
+        return self._parts((spec["template"], spec.get("replicas", 1)))
+
+    def declared(self, tree: Tree, *, fully: bool = False, single: bool = False) -> list[Part]:
+        """Return the pods without which a gang can't run: nothing where that is one pod, unless `single`.
+
+        `fully`: an elastic one with all that it asks for.
+        """
+        spec, kind = tree["spec"], tree["kind"]
+        if kind == "Job":
+            templates = [(spec["template"], job_pods(spec, _succeeded(tree)))]
+        elif kind == "JobSet":
+            jobs = [(each["template"]["spec"], each["replicas"]) for each in spec["replicatedJobs"]]
+            templates = [(job["template"], replicas * job_pods(job)) for job, replicas in jobs]
+        else:
+            least = None if fully else spec.get("elasticPolicy", {}).get("minReplicas")
+            roles = spec["pytorchReplicaSpecs"].values()
+            templates = [(e["template"], e["replicas"] if least is None else min(least, e["replicas"])) for e in roles]
+        found = self._parts(*templates)
+        return found if single or sum(each.count for each in found) > 1 else []
+
+    def _parts(self, *templates: tuple[Tree, int]) -> list[Part]:
+        return [Part(self.ask_of(each), count) for each, count in templates if gpus_of(each) and count]
+
+    def whole_of(self, gang: Tree) -> list[Ask]:
+        return [each.whole for each in self.declared(gang)]
+
+    def is_gang_now(self, tree: Tree) -> bool:
+        """Tells whether a workload is charged as a whole."""
+        if is_suspended(tree) or is_finished(tree):
+            return False
+        return bool(self.declared(tree)) and self.gang_of(tree) is None
+
+    def held_by(self, tree: Tree) -> list[Ask]:
+        """Return what the pods of a workload hold."""
+        mine = (each for each in self.api.all(PODS) if is_made_by(each, uid_of(tree)))
+        return [self.ask_of(each) for each in mine if self.holds(each)]
+
+    # --- bounds
+
+    def bounds(self, tenant: str) -> Mapping[str, Bounds]:
+        """Return the bounds of each row, by its label."""
+        time_counts = bool(self.lost) or any(map(is_deleting, self.api.all(PODS)))
+        key = (
+            self.api.versions(TENANT_QUOTAS),
+            self.quota(tenant)["metadata"].get("generation"),
+            int(loop().time()) if time_counts else 0,
+            len(self.admitted),
+            len(self.reviewed),
+            len(self.replacements),
+        )
+        if self._cached.get(tenant, (None,))[0] != key:
+            self._cached[tenant] = key, self._count(tenant)
+        return self._cached[tenant][1]
+
+    def _count(self, tenant: str) -> Mapping[str, Bounds]:
+        here, now = self.namespaces(tenant), loop().time()
+        members, alone = defaultdict[str, list[Tree]](list), list[Tree]()
+        for pod in self.pods(tenant):
+            if self.holds(pod):
+                gang = self.gang_of(pod)
+                (members[uid_of(gang)] if gang and self.is_gang_now(gang) else alone).append(pod)
+        gangs = [
+            each
+            for kind in GANGS
+            for each in self.api.all(KINDS[kind])
+            if each["metadata"]["namespace"] in here and self.is_gang_now(each)
+        ]
+        found = {}
+        for row in self.rows(tenant):
+            low = high = row.sum(map(self.ask_of, alone))
+            for pod in (*alone, *(each for pods in members.values() for each in pods)):
+                low -= row.sum([self.ask_of(pod)]) if uid_of(pod) in self.replacements else 0
+            for gang in gangs:
+                mine = members.get(uid_of(gang), [])
+                held = row.sum(map(self.ask_of, mine))
+                low += held
+                high += max(held, row.sum(self._reserved_for(gang, mine)))
+            high += row.sum(each.ask for each in self.lost if each.until > now and each.namespace in here)
+            found[row.label] = Bounds(max(low, 0), high)
+        return found
+
+    def _reserved_for(self, gang: Tree, mine: list[Tree]) -> list[Ask]:
+        """Return what an admitted gang may have reserved. A demoted one runs at the tier of its pods."""
+        uid = uid_of(gang)
+        admitted = uid in self.reviewed or uid in self.admitted or not all(map(is_deleting, mine))
+        if is_deleting(gang) or not admitted:
+            return []
+        whole = self.whole_of(gang)
+        if mine and len({each.tier for each in whole}) == 1:
+            return [Ask(tier_of(mine[0]), each.flavors, each.gpus) for each in whole]
+        return whole
+
+    def note(self) -> None:
+        """Remember the bounds: once a second, and at each review."""
+        now = loop().time()
+        for tenant in self.tenants():
+            log = self._log[tenant]
+            log.append((now, self.bounds(tenant)))
+            while log[0][0] < now - 2 * WINDOW:
+                log.popleft()
+
+    def lately(self, tenant: str, seconds: float = WINDOW) -> Mapping[str, Bounds]:
+        """Return the least and the most that each row may have held within these seconds."""
+        self.note()
+        found: dict[str, Bounds] = {}
+        for when, bounds in self._log[tenant]:
+            for label, each in bounds.items() if when >= loop().time() - seconds else ():
+                before = found.get(label, each)
+                found[label] = Bounds(min(before.low, each.low), max(before.high, each.high))
+        return found
+
+    def has_room(self, tenant: str, asked: Iterable[Ask], freed: Iterable[Ask] = ()) -> bool:
+        """Tells whether all rows had room for a while, whoever counts; `freed` is about to end."""
+        asked, freed, most = list(asked), list(freed), self.lately(tenant)
+        for row in self.rows(tenant):
+            high = most[row.label].high if row.label in most else 0
+            gpus = row.sum(asked)
+            if gpus and high - row.sum(freed) + gpus > row.hard:
+                return False
+        return True
+
+    def fits_ever(self, tenant: str, asked: Iterable[Ask]) -> bool:
+        asked = list(asked)
+        return all(row.sum(asked) <= row.hard for row in self.rows(tenant))

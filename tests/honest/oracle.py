@@ -1,0 +1,158 @@
+"""What an honest user may expect: it watches a history as it goes and judges each answer.
+
+Known weaknesses: calm.py has the seconds that it excuses. Under Hold it can't tell a pod whose GPUs are reserved from
+one that waits.
+"""
+
+from collections.abc import Callable
+
+from tests.honest.api import Api
+from tests.honest.calm import Calm
+from tests.honest.create_checks import CreateChecks
+from tests.honest.expected import Ask, Expected, Flavors, Lost
+from tests.honest.objects import GANGS, KINDS, Key, Tree, controller_of, is_deleting, is_terminal, tier_of, uid_of
+from tests.honest.queue_checks import QueueChecks
+from tests.honest.quiet_checks import judge_quiet
+from tests.honest.replica import H
+from tests.honest.report import Report
+from tests.honest.requests import ApiServer, Reply
+from tests.ledger.virtual_time import loop
+
+LOST_SECONDS = H + 12
+"""So long a reservation may stand whose create was refused after us."""
+
+
+class Oracle:
+    """It passes creates and updates on to the API server, and is told of what happens (life.Observer)."""
+
+    def __init__(self, api: Api, server: ApiServer, flavors: Flavors) -> None:
+        self.report = Report()
+        self.calm = Calm()
+        self.expected = Expected(api, flavors)
+        self._queue = QueueChecks(self.expected, self.calm, self.report)
+        self._creates = CreateChecks(self.expected, self.calm, self.report)
+        self._api = api
+        self._server = server
+        self._preempted: dict[str, tuple[Tree, float | None]] = {}
+        """Preempted pods that had a controller, and when each was gone."""
+
+    async def create(self, tree: Tree) -> Reply:
+        """Create an object for a controller or a person, and judge the answer."""
+        expected, kind, metadata = self.expected, tree["kind"], tree["metadata"]
+        tenant = expected.tenant_of(metadata["namespace"])
+        self._note()
+        preempted = self._replaced_by(tree) if kind == "Pod" else None
+        in_booked_gang = kind == "Pod" and self._is_in_booked_gang(tree)
+        to_lose = self._server.lose_next
+        reply = await self._server.create(tree)
+        answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
+        name = metadata.get("name") or metadata.get("generateName")
+        self.report.say(f"create {kind} {metadata['namespace']}/{name} -> {answer}")
+        for each in reply.problems:
+            self.report.fail("a second mutation changes something", each)
+        if to_lose > self._server.lose_next and reply.tree is not None:
+            self._note_lost(reply.tree)
+        if tenant is None or reply.code in (409, 500, 404):
+            return reply
+        if reply.allowed and reply.tree is not None:
+            self._note_admitted(reply.tree, tenant)
+            if preempted is not None:
+                expected.replacements[uid_of(preempted)] = uid_of(reply.tree)
+        if kind == "Pod":
+            self._creates.pod(tree, reply, tenant, preempted, in_booked_gang=in_booked_gang)
+        else:
+            self._creates.workload(tree, None, reply, tenant)
+        self._creates.numbers(tree, reply, tenant)
+        return reply
+
+    async def update(self, kind: str, key: Key, change: Callable[[Tree], Tree], *, scale: bool = False) -> None:
+        """Change a workload for a person, and judge the answer."""
+        old = self._api.find(KINDS[kind], key)
+        if old is None:
+            return
+        self._note()
+        reply = await self._server.update(kind, key, change, scale=scale and kind != "Job")
+        if reply.allowed and self.expected.held_by(old):
+            self._queue.grown.add(uid_of(old))
+        answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
+        self.report.say(f"update {kind} {key[0]}/{key[1]} scale={scale} -> {answer}")
+        tenant = self.expected.tenant_of(key[0])
+        if tenant and reply.tree is not None:
+            self._creates.workload(reply.tree, old, reply, tenant)
+            self._creates.numbers(reply.tree, reply, tenant)
+            if reply.allowed:
+                self._note_admitted(reply.tree, tenant)
+
+    def tick(self) -> None:
+        """Judge what can be seen without a request, once a second."""
+        self._note()
+        self._queue.tick()
+
+    def judge_quiet(self, when: str) -> None:
+        judge_quiet(self.expected, self._queue, self.report, when)
+
+    def _note(self) -> None:
+        self.expected.note()
+        self._queue.note_gangs()
+
+    def _note_admitted(self, tree: Tree, tenant: str) -> None:
+        if tree["kind"] in GANGS and self.expected.on_exceed(tenant) != "Hold":
+            self.expected.reviewed.add(uid_of(tree))
+
+    def _note_lost(self, tree: Tree) -> None:
+        """A create was admitted by us and refused by a webhook after us."""
+        is_pod, namespace = tree["kind"] == "Pod", tree["metadata"]["namespace"]
+        asks = [self.expected.ask_of(tree)] if is_pod else self._whole_of(tree)
+        self.expected.lost += [Lost(loop().time() + LOST_SECONDS, namespace, each) for each in asks]
+
+    def _whole_of(self, tree: Tree) -> list[Ask]:
+        return self.expected.whole_of(tree) if tree["kind"] in GANGS else []
+
+    def _replaced_by(self, tree: Tree) -> Tree | None:
+        """Return a preempted pod of the same controller that ends or has just ended, and has no replacement."""
+        controller, now = controller_of(tree), loop().time()
+        for pod, gone in self._preempted.values():
+            same = controller is not None and (controller_of(pod) or {}).get("uid") == controller["uid"]
+            if same and uid_of(pod) not in self.expected.replacements and (gone is None or gone > now - 2):
+                return pod
+        return None
+
+    def _is_in_booked_gang(self, tree: Tree) -> bool:
+        """Tells whether a pod about to be made is one with which its gang was admitted."""
+        gang = self.expected.gang_of(tree)
+        if gang is None or is_deleting(gang) or uid_of(gang) not in self.expected.reviewed:
+            return False
+        mine = [each for each in self.expected.pods_of(gang) if not is_terminal(each)]
+        declared = self.expected.declared(gang) if self.expected.is_gang_now(gang) else []
+        return len(mine) < sum(each.count for each in declared)
+
+    # --- life.Observer
+
+    def deleted(self, pod: Tree, condition: str) -> None:
+        uid, now = uid_of(pod), loop().time()
+        self.expected.deleted_at[uid] = now
+        self.report.say(f"delete pod {pod['metadata']['namespace']}/{pod['metadata']['name']} {condition}")
+        if condition == "PreemptionByScheduler":
+            self.calm.preempted_at = now
+            if controller_of(pod):
+                self._preempted[uid] = pod, None
+
+    def gone(self, pod: Tree) -> None:
+        uid, now = uid_of(pod), loop().time()
+        self._queue.ended_at[self._queue.outermost(pod)].append(now)
+        if uid in self._preempted:
+            self._preempted[uid] = pod, now
+        self.expected.replacements.pop(uid, None)
+
+    def runs(self, pod: Tree) -> None:
+        self.report.say(f"runs {pod['metadata']['namespace']}/{pod['metadata']['name']} {tier_of(pod)}")
+
+    def workload_deleted(self, tree: Tree, how: str) -> None:
+        if how == "foreground" and tree["kind"] in GANGS:
+            self.report.foreground_at = loop().time()
+        if how == "orphan":
+            self.report.orphaned_at = loop().time()
+        self.report.say(f"delete {tree['kind']} {tree['metadata']['name']} {how}")
+
+    def finished(self, tree: Tree) -> None:
+        self.report.say(f"finished {tree['kind']} {tree['metadata']['name']}")

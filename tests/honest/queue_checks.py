@@ -1,0 +1,243 @@
+"""Judges the queue: who waits with room, who is overtaken, and which gang is admitted in part."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.honest.calm import Calm
+from tests.honest.clocks import START
+from tests.honest.expected import Ask, Expected, missing
+from tests.honest.objects import (
+    GANGS,
+    KINDS,
+    PODS,
+    Key,
+    Tree,
+    controller_of,
+    gpus_of,
+    is_active,
+    is_deleting,
+    is_finished,
+    is_gated,
+    is_terminal,
+    key_of,
+    seconds_of,
+    tier_of,
+    uid_of,
+)
+from tests.honest.report import Report
+from tests.ledger.virtual_time import loop
+from webhook.ledger.account import read_account
+
+VALUES = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
+REPLACED_SECONDS = 130.0
+"""So long after the end of a pod its workload may pass others: the next one takes its slot."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A pod or a gang that waits. `needs`: beyond what it has already; `whole`: in all."""
+
+    uid: str
+    tier: str
+    created: str
+    needs: list[Ask]
+    whole: list[Ask]
+    tree: Tree
+
+
+class QueueChecks:
+    def __init__(self, expected: Expected, calm: Calm, report: Report) -> None:
+        self.grown: set[str] = set()
+        """Gangs that were changed while pods of theirs ran."""
+        self.ended_at: defaultdict[str, list[float]] = defaultdict(list)
+        """By the uid of the outermost workload: when pods ended."""
+        self._expected = expected
+        self._calm = calm
+        self._report = report
+        self._in_part: set[str] = set()
+        self._gated: dict[str, Key] = {}
+        self._waits: dict[str, float] = {}
+        self._noted: tuple[int, ...] = ()
+
+    def note_gangs(self) -> None:
+        """Look which gangs are admitted, as soon as anything has changed."""
+        expected = self._expected
+        seen = expected.api.versions()
+        if seen == self._noted:
+            return
+        self._noted = seen
+        for gang in [each for kind in GANGS for each in expected.api.all(KINDS[kind])]:
+            uid = uid_of(gang)
+            if not expected.is_gang_now(gang):
+                expected.reviewed.discard(uid)
+                expected.admitted.pop(uid, None)
+                continue
+            pods = expected.pods_of(gang)
+            if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
+                expected.admitted[uid] = expected.whole_of(gang)
+                self._check_whole(gang, pods)
+            elif uid in expected.admitted and self._has_all(gang, pods):
+                expected.admitted[uid] = expected.whole_of(gang)
+
+    def _has_all(self, gang: Tree, pods: list[Tree]) -> bool:
+        """Tells whether all pods that a gang asks for are admitted: it may have grown, or shrunk."""
+        asked = sum(each.count for each in self._expected.declared(gang))
+        return not any(map(is_gated, pods)) and sum(map(is_active, pods)) >= asked
+
+    def _check_whole(self, gang: Tree, pods: list[Tree]) -> None:
+        """A gang that waited is admitted as a whole, or not at all."""
+        expected, uid = self._expected, uid_of(gang)
+        tenant = expected.tenant_of(gang["metadata"]["namespace"])
+        if tenant is None or uid in self.grown:
+            return
+        if not any(is_gated(each) for each in pods if gpus_of(each) and is_active(each)):
+            return
+        account = read_account(expected.quota(tenant).get("status") or {})
+        known = next((each for each in account.gangs if each.uid == uid), None)
+        reserved = (known.declared, *(each.charges for each in known.promises)) if known else ()
+        has = max((sum(float(each.gpus) for each in charges) for charges in reserved), default=0.0)
+        asked = sum(each.gpus for each in expected.whole_of(gang))
+        if has < asked:
+            self._in_part.add(uid)
+            subject, name = f"Hold {gang['kind']}", gang["metadata"]["name"]
+            self._report.fail("half a gang was admitted", subject, name=name, has=has, asked=asked)
+
+    def tick(self) -> None:
+        """Look at the queues, once a second."""
+        expected, now = self._expected, loop().time()
+        if not self._gated and not any(map(is_gated, expected.api.all(PODS))):
+            self._waits = {}
+            return
+        self._check_order()
+        waiting = {}
+        for tenant in expected.tenants():
+            for unit in self.without_reason(tenant):
+                since = waiting[unit.uid] = self._waits.get(unit.uid, now)
+                if now - since > self._calm.patience() and self._calm.is_settled():
+                    subject, name = f"{expected.on_exceed(tenant)} {unit.tree['kind']}", unit.tree["metadata"]["name"]
+                    details = {"needs": unit.needs, "bounds": expected.bounds(tenant), "since": since - START}
+                    self._report.fail("waits with room", subject, name=name, **details)
+                    waiting[unit.uid] = float("inf")
+        self._waits = waiting
+
+    def without_reason(self, tenant: str) -> list[Unit]:
+        """Return those who wait though they have room, and nobody before them reserves it."""
+        expected, units = self._expected, list(self._units(tenant))
+        bounds, rows = expected.bounds(tenant), expected.rows(tenant)
+        strict = expected.quota(tenant)["spec"].get("holdOrder", "Strict") == "Strict"
+
+        def fits(asked: list[Ask]) -> bool:
+            return all(bounds[row.label].high + row.sum(asked) <= row.hard for row in rows if row.sum(asked))
+
+        def labels(asked: list[Ask]) -> set[str]:
+            return {row.label for row in rows if row.sum(asked)}
+
+        def reserves(other: Unit, unit: Unit) -> bool:
+            before = other is not unit and VALUES[other.tier] >= VALUES[unit.tier]
+            waits = before and not fits(other.needs) and expected.fits_ever(tenant, other.whole)
+            return waits and bool(labels(other.whole) & labels(unit.whole))
+
+        free = [each for each in units if fits(each.needs)]
+        return [each for each in free if not (strict and any(reserves(other, each) for other in units))]
+
+    def _units(self, tenant: str) -> Iterator[Unit]:
+        expected, gangs = self._expected, dict[str, tuple[Tree, list[Tree]]]()
+        for pod in expected.pods(tenant):
+            if not is_gated(pod) or not is_active(pod):
+                continue
+            gang, one = expected.gang_of(pod), [expected.ask_of(pod)]
+            if gang is not None and expected.is_gang_now(gang):
+                gangs.setdefault(uid_of(gang), (gang, []))[1].append(pod)
+            elif gpus_of(pod):
+                yield Unit(uid_of(pod), tier_of(pod), pod["metadata"]["creationTimestamp"], one, one, pod)
+        for uid, (gang, pods) in gangs.items():
+            if uid not in self._in_part and any(map(gpus_of, pods)):
+                tier = min((tier_of(each) for each in pods), key=lambda each: VALUES[each])
+                created = min(each["metadata"]["creationTimestamp"] for each in pods)
+                needs = self._needs_of(gang, pods)
+                yield Unit(uid, tier, created, needs, expected.whole_of(gang), gang)
+
+    def _needs_of(self, gang: Tree, gated: list[Tree]) -> list[Ask]:
+        """Return what a gang needs beyond what it has; once admitted it needs nothing, or one more pod."""
+        expected, uid = self._expected, uid_of(gang)
+        whole, pods = expected.whole_of(gang), expected.pods_of(gang)
+        if uid not in expected.admitted:
+            return missing(whole, [expected.ask_of(each) for each in pods if expected.holds(each)])
+        live = sum(not is_terminal(each) for each in pods)
+        if live > sum(each.count for each in expected.declared(gang)):
+            return [expected.ask_of(gated[0])]
+        return missing(whole, expected.admitted[uid])
+
+    # --- order
+
+    def outermost(self, tree: Tree) -> str:
+        """Return the uid of the outermost workload that a pod names, also of one that is gone."""
+        last = (self._expected.owners_of(tree) or [tree])[-1]
+        controller = controller_of(last)
+        return str(controller["uid"]) if controller else uid_of(last)
+
+    def _check_order(self) -> None:
+        """Whoever is opened while an older one of the same tier waits on the same row needs a reason."""
+        api = self._expected.api
+        gated = {uid_of(pod): key_of(pod) for pod in api.all(PODS) if is_gated(pod) and not is_deleting(pod)}
+        now = {uid: api.find(PODS, key) for uid, key in self._gated.items() if uid not in gated}
+        opened = [pod for uid, pod in now.items() if pod and uid_of(pod) == uid and not is_deleting(pod)]
+        for pod in opened:
+            self._check_opened(pod, {uid_of(each) for each in opened})
+        self._gated = gated
+
+    def _check_opened(self, pod: Tree, opened: set[str]) -> None:
+        expected, now = self._expected, loop().time()
+        tenant = expected.tenant_of(pod["metadata"]["namespace"])
+        spec = expected.quota(tenant)["spec"] if tenant else {}
+        in_order = spec.get("onExceed") == "Hold" and spec.get("holdOrder", "Strict") == "Strict"
+        if tenant is None or not in_order or "reserveSeconds" in spec or not gpus_of(pod):
+            return
+        if not (self._calm.is_quiet() and self._calm.has_same_quota(tenant, 20)):
+            return
+        if any(now - ended < REPLACED_SECONDS for ended in self.ended_at[self.outermost(pod)]):
+            return
+        gang = expected.gang_of(pod)
+        since = pod["metadata"]["creationTimestamp"]
+        if gang is not None and ({uid_of(gang)} & (self._in_part | self.grown)):
+            return
+        if gang is not None and expected.is_gang_now(gang):
+            mates = expected.pods_of(gang)
+            if any(not is_gated(each) and uid_of(each) not in opened and not is_terminal(each) for each in mates):
+                return  # it draws on what its gang has
+            since = min(each["metadata"]["creationTimestamp"] for each in mates)
+        for unit in self._units(tenant):
+            if self._is_overtaken(unit, pod, since, tenant):
+                younger = (controller_of(pod) or {}).get("kind")
+                subject = f"{unit.tree['kind']} by {pod['kind']} of {younger}"
+                names = {"older": unit.tree["metadata"]["name"], "younger": pod["metadata"]["name"]}
+                self._report.fail("overtaken by a younger one of its tier", subject, **names, needs=unit.needs)
+
+    def _is_overtaken(self, unit: Unit, pod: Tree, since: str, tenant: str) -> bool:
+        expected = self._expected
+        if unit.uid in self._in_part | self.grown or unit.tier != tier_of(pod) or not unit.needs:
+            return False
+        if self._goes_with_owner(unit.tree):
+            return False
+        mates = [each for each in expected.pods_of(unit.tree) if not is_terminal(each)]
+        stamps = [each["metadata"]["creationTimestamp"] for each in mates if unit.tree["kind"] != "Pod"]
+        latest = max(stamps, default=unit.created if unit.tree["kind"] == "Pod" else "")
+        if not latest or latest >= since or seconds_of(since) - seconds_of(latest) < 2:
+            return False
+        mine, bounds = [expected.ask_of(pod)], expected.bounds(tenant)
+        rows = expected.rows(tenant)
+        shared = [row for row in rows if row.sum(mine) and row.sum(unit.whole)]
+        labels = {row.label for row in shared}
+        elsewhere = (row for row in rows if row.label not in labels and row.sum(unit.needs))
+        if any(bounds[row.label].high + row.sum(unit.needs) > row.hard for row in elsewhere):
+            return False  # it waits for a row on which the younger one does not count
+        return bool(shared) and expected.fits_ever(tenant, unit.whole)
+
+    def _goes_with_owner(self, tree: Tree) -> bool:
+        """Tells whether the owner of what waits is gone or has ended: it will be deleted."""
+        controller = controller_of(tree)
+        if controller is None:
+            return False
+        owners = self._expected.owners_of(tree)
+        return not owners or is_finished(owners[0])

@@ -1,0 +1,163 @@
+"""A replica of gpu-tiers, put together as webhook.server.running_ledger does it.
+
+Admission, look-ups, informers, ledger, leader, queue and opening of gates are the real ones. HTTP, the election and the
+writer of events are left out: the history says who leads.
+"""
+
+import asyncio
+import itertools
+import tempfile
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.honest.api import Api, ReplicaClient
+from tests.honest.clocks import VirtualDatetime, monotonic
+from tests.honest.objects import FLAVOR_LABEL
+from webhook.admission.webhook import Webhooks
+from webhook.cluster.live import live_cluster
+from webhook.config.in_force import PolicyInForce
+from webhook.controllers import event_writer, held_lines, observed_world, opened_gates
+from webhook.controllers.held_lines import HeldLines
+from webhook.controllers.held_pods import HeldPods
+from webhook.controllers.observed_pods import ObservedPods
+from webhook.controllers.observed_world import ObservedWorkloads, ObservedWorld
+from webhook.controllers.opened_gates import OpenedGates
+from webhook.ledger.accounts import Accounts, HandOver
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.counting import Changes
+from webhook.ledger.leader.leader import Leader
+from webhook.ledger.versions import Versions
+from webhook.server.running_ledger import _charges_of, _outermost
+
+for _module in (event_writer, held_lines, observed_world, opened_gates):
+    _module.datetime = VirtualDatetime  # type: ignore[attr-defined]
+
+H = 75.0
+"""createTimeoutSeconds."""
+_terms = itertools.count(1)
+
+
+def policy_text(flavors: Any = (), **more: Any) -> str:
+    tree: dict[str, Any] = {
+        "apiVersion": "config.gpu-tiers.dev/v1alpha1",
+        "kind": "TierPolicy",
+        "mode": "Enforce",
+        "preset": "four-tier",
+    }
+    if flavors:
+        tree["resourceFlavors"] = [{"name": each, "nodeLabels": {FLAVOR_LABEL: each}} for each in flavors]
+    return yaml.safe_dump({**tree, **more}, sort_keys=False)
+
+
+class _NoEvents:
+    def add(self, *_: object) -> None:
+        """Events are not judged."""
+
+
+class Replica:
+    """It answers reviews from `start` to `stop`, and leads from `lead` to `stop_leading`. `peers`: all replicas."""
+
+    def __init__(self, client: ReplicaClient, name: str, policy: str, peers: "list[Replica]") -> None:
+        self.client = client
+        self.name = name
+        self.peers = peers
+        self.alive = False
+        self._policy_file = Path(tempfile.mkdtemp(prefix="honest-policy-")) / "policy.yaml"
+        self._policy_file.write_text(policy)
+        self._leading: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._context = live_cluster(self.client)  # type: ignore[arg-type]
+        cluster = await self._context.__aenter__()
+        known = cluster.known
+        await known.wait_synced()
+        self._in_force = PolicyInForce(self._policy_file, lambda _: [], lambda _: [], lambda _: None)
+        self._in_force.start("")
+
+        def follow() -> None:
+            known.nodes.follow({key for flavor in self._in_force.current().flavors for key in flavor.node_labels})
+
+        follow()
+        self._in_force.subscribe(follow)
+        if self._in_force.current().flavors:
+            await known.nodes.wait_synced()
+        versions = Versions(monotonic)
+        known.quotas.follow(versions.changed, versions.listed)
+        versions.listed(known.quotas.objects)
+        self._store = KubernetesStore(self.client, versions, monotonic)  # type: ignore[arg-type]
+        hand_over = HandOver(self._way_to_leader, clock=monotonic)
+        self.ledger, self._changes = Accounts(self._store, monotonic, hand_over=hand_over), Changes()
+        versions.subscribe(self._changes.tenant)
+        pods = ObservedPods(self.client, cluster, self._in_force, lambda *_: None)  # type: ignore[arg-type]
+        workloads = ObservedWorkloads(self.client, self._in_force, _charges_of(cluster, self._in_force))  # type: ignore[arg-type]
+        held = HeldPods(self.client, _NoEvents(), _outermost(cluster, self._in_force))  # type: ignore[arg-type]
+        lines = HeldLines(pods.workload_of, self._changes.tenant, held.show)
+        self._world = ObservedWorld(
+            known,
+            self._in_force,
+            pods,
+            workloads,
+            _NoEvents(),  # type: ignore[arg-type]
+            lines,
+            OpenedGates(lambda *_: None),
+        )
+        self._world.subscribe(self._changes.everything)
+        self.webhooks = Webhooks(cluster, self.ledger, self._in_force.current, lambda *_: None)
+        self._writing = asyncio.create_task(held.run())
+        self.alive = True
+
+    def _way_to_leader(self) -> Any:
+        leader = next((each for each in self.peers if each.alive and each.leads), None)
+        if leader is None or leader is self:
+            return None
+
+        @asynccontextmanager
+        async def way(booking: Any) -> AsyncIterator[Awaitable[bool]]:
+            yield asyncio.ensure_future(leader.ledger.take(booking))
+
+        return way
+
+    @property
+    def leads(self) -> bool:
+        return self._leading is not None and not self._leading.done()
+
+    def lead(self, *, first: bool = False) -> None:
+        """Get the Lease. `first`: nobody had it before."""
+        identity = f"{self.name}_{next(_terms)}"
+        leader = Leader(self.ledger, self._store, self._world, self._changes, identity, H, monotonic)
+        self._leading = asyncio.create_task(leader.lead(first))
+
+    async def stop_leading(self) -> None:
+        if self._leading is not None:
+            self._leading.cancel()
+            await asyncio.gather(self._leading, return_exceptions=True)
+
+    @property
+    def problem(self) -> BaseException | None:
+        """The error that ended the leading."""
+        if self._leading is None or not self._leading.done() or self._leading.cancelled():
+            return None
+        return self._leading.exception()
+
+    async def stop(self) -> None:
+        self.alive = False
+        await self.stop_leading()
+        self._writing.cancel()
+        await asyncio.gather(self._writing, return_exceptions=True)
+        await self.ledger.close()
+        await self._context.__aexit__(None, None, None)
+
+    def reload(self, policy: str) -> None:
+        self._policy_file.write_text(policy)
+        self._in_force.look()
+
+
+async def started(api: Api, name: str, policy: str, peers: list[Replica], latency: float, lag: float) -> Replica:
+    replica = Replica(ReplicaClient(api, latency, lag), name, policy, peers)
+    peers.append(replica)
+    await replica.start()
+    return replica

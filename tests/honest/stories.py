@@ -1,0 +1,156 @@
+"""Short histories of honest people who were wronged once: none may fail in any rule of the oracle."""
+
+from typing import Any
+
+History = dict[str, Any]
+Action = dict[str, Any]
+
+
+def told(exceed: str, *actions: Action, gpus: int, training: int = 0, nodes: int = 4, slow: bool = False) -> History:
+    """A history in one namespace of one tenant, with a total of `gpus` and, if given, a row of `training`.
+
+    `nodes`: of 8 GPUs each; 0 for a single one with two GPUs. `slow`: requests take their time and watches lag.
+    """
+    rows: list[dict[str, Any]] = [{"tier": "gpu-training", "gpus": training}] if training else []
+    return {
+        "seed": 1,
+        "latency": 0.003 if slow else 0,
+        "lag": 0.02 if slow else 0,
+        "tenants": [{"name": "alpha", "rows": [*rows, {"gpus": gpus}], "onExceed": exceed}],
+        "namespaces": {"alpha-a": "alpha"},
+        "nodes": [(8, None)] * nodes or [(2, None)],
+        "flavors": [],
+        "actions": list(actions),
+    }
+
+
+def apply(kind: str, name: str, after: float = 0, **more: Any) -> Action:
+    usual = {"ns": "alpha-a", "gpus": 1, "tier": "gpu-training"}
+    return {"t": after, "do": "apply", "kind": kind, "name": name, **usual, **more}
+
+
+def do(what: str, after: float = 0, **more: Any) -> Action:
+    return {"t": after, "do": what, **more}
+
+
+def blind(kind: str, seconds: float) -> Action:
+    return do("blind", kind=kind, s=seconds)
+
+
+STORIES: dict[str, History] = {
+    # A gang that the leader does not see yet, or sees as it was, is not admitted in part.
+    "the watch of Jobs begins again": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        do("wait", 20),
+        do("watch ends", kind="Job"),
+        apply("Job", "gang", count=2, run=30),
+        gpus=3,
+    ),
+    "the watch of Jobs lags behind that of pods": told(
+        "Hold",
+        do("wait", 20),
+        blind("Job", 0.8),
+        apply("Job", "one", count=3, run=30),
+        apply("Job", "two", count=3, run=30),
+        do("wait", 100),
+        gpus=4,
+    ),
+    "the watch of PyTorchJobs lags behind that of pods": told(
+        "Hold",
+        do("wait", 20),
+        blind("PyTorchJob", 0.8),
+        apply("PyTorchJob", "one", count=2, run=30),
+        apply("PyTorchJob", "two", count=2, run=30),
+        do("wait", 100),
+        gpus=4,
+    ),
+    "the policy is reloaded while two gangs come": told(
+        "Hold",
+        apply("Pod", "first", gpus=2, run=15),
+        do("wait", 5),
+        do("policy"),
+        apply("Job", "one", count=3, run=30),
+        apply("Job", "two", count=3, run=30),
+        do("wait", 60),
+        gpus=4,
+        slow=True,
+    ),
+    "a suspended gang is resumed while the watch lags": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        apply("Job", "gang", 5, count=2, run=30, suspend=True),
+        do("wait", 20),
+        blind("Job", 0.5),
+        do("resume", name="gang"),
+        gpus=3,
+    ),
+    "a suspended PyTorchJob is resumed while the watch lags": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        apply("PyTorchJob", "gang", 5, count=2, run=30, suspend=True),
+        do("wait", 20),
+        blind("PyTorchJob", 0.5),
+        do("resume", name="gang"),
+        gpus=4,
+    ),
+    # The GPUs of a gang that is deleted in the foreground are free as its pods end.
+    "a Job whose pods failed is deleted in the foreground": told(
+        "Deny",
+        apply("Job", "gang", count=4, linger=25, run=60, completions=8),
+        do("wait", 20),
+        do("failpod", name="gang", i=0),
+        do("failpod", name="gang", i=0),
+        do("delete", name="gang", how="foreground"),
+        do("wait", 8),
+        apply("Pod", "next"),
+        gpus=4,
+    ),
+    # A warning tells what becomes of the pods.
+    "a tenant that warns is told of pods that run": told(
+        "Warn",
+        apply("Deployment", "first", count=3),
+        apply("Job", "second", 5),
+        do("scale", 5, name="first", to=4, how="apply"),
+        gpus=2,
+    ),
+    "a tenant that demotes is told of pods that run lower": told(
+        "Demote",
+        apply("Deployment", "first", count=3),
+        apply("Job", "second", 5),
+        do("scale", 5, name="first", to=4, how="apply"),
+        gpus=8,
+        training=2,
+    ),
+    # A Job asks only for the pods that have to succeed yet.
+    "the last pod of a Job runs, Deny": told(
+        "Deny",
+        apply("Job", "tail", count=3, run=60, completions=4),
+        apply("Pod", "next", 80, gpus=2),
+        do("wait", 60),
+        gpus=4,
+    ),
+    "the last pod of a Job runs, Hold": told(
+        "Hold",
+        apply("Job", "tail", count=4, run=40, completions=5),
+        apply("Pod", "next", 55, gpus=2),
+        do("wait", 60),
+        gpus=4,
+    ),
+    "a Job with one pod to go is resumed, Deny": told(
+        "Deny",
+        apply("Job", "half", count=3, run=10, completions=4),
+        do("suspend", 14, name="half"),
+        apply("Pod", "other", 2, gpus=3),
+        do("resume", 5, name="half"),
+        gpus=4,
+    ),
+    "a Job with one pod to go is resumed, Hold": told(
+        "Hold",
+        apply("Job", "half", count=3, run=10, completions=4),
+        do("suspend", 14, name="half"),
+        apply("Pod", "other", 2, gpus=3),
+        do("resume", 5, name="half"),
+        gpus=4,
+    ),
+}

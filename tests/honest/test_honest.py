@@ -1,0 +1,42 @@
+"""Honest people are not wronged: neither in the stories of those who once were, nor in random histories.
+
+Both run in a process of their own, whose clocks are moved.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.honest.stories import STORIES
+
+HISTORIES = {"Hold": 200_000, "Demote": 300_000, "Deny": 400_000, "Warn": 500_000, "flavors": 600_000, "a row": 700_000}
+EACH = 12
+"""Histories of each mode: a minute of one core in all. `make honest` runs as many as one likes."""
+
+
+def honest(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.honest", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def failures() -> dict[str, list[str]]:
+    """What fails in each story."""
+    done = honest("--stories")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_nobody_is_wronged_in_a_story(story: str, failures: dict[str, list[str]]) -> None:
+    assert failures[story] == []
+
+
+@pytest.mark.parametrize("seed", HISTORIES.values(), ids=HISTORIES)
+def test_nobody_is_wronged_in_random_histories(seed: int) -> None:
+    done = honest("--seed", str(seed), "--histories", str(EACH))
+    assert done.returncode == 0, done.stdout + done.stderr
