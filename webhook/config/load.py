@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from webhook.config.crosscheck import crosscheck, crosschecked_rest
 from webhook.config.errors import ConfigError, sentence, unreadable
 from webhook.config.model import HookSection, PolicyFile
-from webhook.config.yaml_text import NotYaml, SafeLoader, trees
+from webhook.config.yaml_text import NotYaml, trees
+from webhook.config.yaml_values import KubectlLoader
 from webhook.objects.view import Tree
 from webhook.policy.checkpoint.hook_kinds import completed
 from webhook.policy.values.tenants import Requirement
@@ -116,7 +117,7 @@ def _with_preset(tree: Tree, source: str) -> Tree:
 @functools.cache
 def _ours(*path: str) -> Tree:
     """A file that travels with us, which needs none of the checks on what people write; nobody may change the tree."""
-    return dict(yaml.load(_FOLDER.joinpath(*path).read_text("utf-8"), SafeLoader))  # noqa: S506 - it is a safe one
+    return dict(yaml.load(_FOLDER.joinpath(*path).read_text("utf-8"), KubectlLoader))  # noqa: S506 - it is a safe one
 
 
 def _merged(below: Tree, above: Tree) -> Tree:

@@ -13,7 +13,7 @@ try:
 except ImportError:  # PyYAML was built without libyaml: ten times as slow, and the same
     from yaml import SafeDumper as Dumper  # type: ignore[assignment]
 
-__all__ = ["Dumper", "NotYaml", "SafeLoader", "Twice", "items_of", "placed_trees", "trees"]
+__all__ = ["Dumper", "NotYaml", "Twice", "items_of", "placed_trees", "trees"]
 
 DEEPEST = 200
 """Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
