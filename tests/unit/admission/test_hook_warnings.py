@@ -68,7 +68,7 @@ async def test_the_price_of_a_job_that_another_workload_makes_was_told_when_that
         {"gpu-tiers.dev/checkpoint": "file"}
     )
     jobs = [{"name": "workers", "replicas": 2, "template": {"spec": a_retried_job().json()["spec"]}}]
-    job_set = job_set.having("spec.replicatedJobs", jobs)
+    job_set = job_set.of_tier("gpu-training").having("spec.replicatedJobs", jobs)
     world = World(job_set)
     assert (await world.validate(job_set)).warnings == [PRICE]
     assert (await world.mutate(a_retried_job().owned_by(job_set))).warnings == []
