@@ -136,7 +136,7 @@ INVALID = (
     ),
     Invalid(
         "a StatefulSet that selects other pods",
-        of_template("apps/v1", "StatefulSet", spec=SELECTS, labels="{app: y}"),
+        of_template("apps/v1", "StatefulSet", spec=SELECTS, labels="{app: other}"),
         (
             "spec.selector.matchLabels.app: x, but the template's label app is another or absent; the two have to be "
             "the same"
