@@ -216,9 +216,9 @@ def verdict_on(
 
 
 def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
-    tier, live, request = decision.assignment.tier, decision.live, decision.tier_request
-    unlike = disagreement(pod, tier, live) if tier and live else None
-    return unlike or misstated(pod, claimed(request.facts.devices, request.policy))
+    live, facts, policy = decision.live, decision.tier_request.facts, decision.tier_request.policy
+    unlike = disagreement(pod, decision.assignment, live, facts) if live else None
+    return unlike or misstated(pod, claimed(facts.devices, policy))
 
 
 def _is_held(decision: Decision) -> bool:
