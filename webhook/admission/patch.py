@@ -25,7 +25,6 @@ from webhook.policy.written_keys import EVICTABLE_VOLUMES, due
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
-"""Volumes that don't keep Cluster Autoscaler from removing the node, with commas and no spaces between them."""
 _NOTHING = SchedulingPlan()
 
 

@@ -16,7 +16,10 @@ from webhook.policy.quota.claimed import CLAIMED
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 
 EVICTABLE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-"""A list of volumes, to which ours is added (admission/patch.py)."""
+"""Volumes that don't keep Cluster Autoscaler from removing the node, with commas and no spaces between them.
+
+Ours is added to the author's list, whose entries stay (admission/patch.py).
+"""
 LABELS = (TIER_LABEL, PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY)
 MARKS = frozenset({ASSIGNED_BY, CLAIMED, GANG, QUEUE_CLASS, TEMPLATE_CLASS, *ANNOTATIONS.values()})
 """Annotations that people don't write. The listener's text is one: an old one would speak an old protocol."""
