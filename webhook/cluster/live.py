@@ -1,5 +1,6 @@
 """The cluster of an API server: what is watched, and single objects that are looked up on a review's way."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
@@ -32,6 +33,9 @@ class LiveLookups(Lookups, frozen=True):
         """
         owners, groups = self.owners.fresh(), self.groups.fresh()
         return structs.replace(self, owners=owners, groups=groups, claims=self.claims.fresh(), pods=self.pods.fresh())
+
+    def with_kept_owners(self) -> Self:
+        return structs.replace(self, owners=structs.replace(self.owners, since=-math.inf))
 
 
 class LiveCluster(Cluster, frozen=True):
