@@ -33,7 +33,10 @@ _OURS = MARKS | {PRIORITY_CLASS, EVICTABLE_VOLUMES}
 def due(there: Mapping[str, str], wanted: Mapping[str, str], selects: frozenset[str] = frozenset()) -> dict[str, str]:
     """Return the entries to write in a map of labels or annotations: those that are absent, and what is our own.
 
-    None of them is a label by which the controller of the pod selects: it may want that the pod has none.
+    None of them is a label by which the controller of the pod selects: it may want that the pod has none. Raises
+    LookupError for a key that the list above lacks, which is our own mistake.
     """
+    if not wanted.keys() <= WRITTEN:
+        raise LookupError(f"not in the list of written keys: {', '.join(wanted.keys() - WRITTEN)}")
     free = ((key, value) for key, value in wanted.items() if key not in selects)
     return {key: value for key, value in free if key not in there or key in _OURS}

@@ -7,7 +7,7 @@ from tests.builders.world import World
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.placement.schedulers import VOLCANO_QUEUE
-from webhook.policy.written_keys import LABELS, MARKS, WRITTEN
+from webhook.policy.written_keys import LABELS, MARKS, WRITTEN, due
 
 SCHEDULING = {
     "gpu-training": {"schedulerName": "volcano", "queue": {"system": "Volcano", "name": "training"}},
@@ -80,3 +80,8 @@ async def test_a_selector_that_is_none_brings_nothing_down(selector: object) -> 
     owner = a_replicaset().having("spec.selector", selector)
     pod = a_pod().asking().owned_by(owner)
     assert TIER_LABEL in (await World(owner).mutate(pod)).patched["metadata"]["labels"]
+
+
+def test_a_key_that_the_list_lacks_is_our_own_mistake() -> None:
+    with pytest.raises(LookupError, match=r"not in the list of written keys: example.com/new"):
+        due({}, {"example.com/new": "x"})
