@@ -58,14 +58,16 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     installed.eventually(lambda: runs(installed, borrower, "finetune"), "the lent GPUs in use")
     (pod,) = pods_of(installed, borrower, "finetune")
     assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("gpu-batch", 400)
-    assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("demoted from gpu-training")
+    assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith(
+        "demoted from gpu-training to gpu-batch"
+    )
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
     runs_lower = "it runs as gpu-batch, which gpu-training, gpu-serving may evict"
     told = {"finetune": f"tenant borrower has no room for it in gpu-training: {runs_lower}"}
     installed.eventually(lambda: events(installed, borrower, "Demoted") == told, "an event on the Job")
     explained = run(installed, "explain", pod["metadata"]["name"], f"--namespace={borrower}").stdout
     assert "tier         gpu-batch\n" in explained
-    assert "; demoted from gpu-training\n" in explained
+    assert "; demoted from gpu-training to gpu-batch\n" in explained
 
     assert installed.create(training("pretrain", 3, node), lender).code == 0
     installed.eventually(lambda: runs(installed, lender, "pretrain"), "the owner's training")

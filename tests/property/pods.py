@@ -34,6 +34,10 @@ _labels = _maps(
             "training.kubeflow.org/job-name": _text,
             "notebook-name": _text,
             "ray.io/cluster": _text,
+            "kueue.x-k8s.io/queue-name": _text,
+            "kueue.x-k8s.io/priority-class": st.sampled_from(["gpu-training", "house"]),
+            "kai.scheduler/queue": _text,
+            "kai.scheduler/preemptibility": _text,
         },
     )
 )
@@ -41,6 +45,7 @@ _annotations = _maps(
     st.fixed_dictionaries(
         {},
         optional={
+            "scheduling.volcano.sh/queue-name": _text,
             "gpu-tiers.dev/checkpoint": st.sampled_from([*get_args(HookKind), *get_args(HookKind), "telepathy"]),
             "gpu-tiers.dev/checkpoint-timeout": st.sampled_from(["20", "300"]),
             "gpu-tiers.dev/checkpoint-port": st.sampled_from(["8080", "admin", "0"]),
@@ -51,7 +56,7 @@ _annotations = _maps(
             "gpu-tiers.dev/assigned-by": st.sampled_from(
                 [
                     "policy-default: the policy's default",
-                    "label: the label on the pod says gpu-training; demoted from gpu-training",
+                    "label: the label on the pod says gpu-training; demoted from gpu-training to gpu-batch",
                     "class: priorityClassName is gpu-batch",
                     "; demoted from ",
                     "x" * 5_000,

@@ -13,10 +13,12 @@ from tests.builders.built import Built
 from tests.builders.world import World, priority_admits
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.pods import OWNERS, TIERS, pods
+from webhook.admission.patch import escaped
 from webhook.admission.review import BadReview, Request, decode
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.written_keys import MARKS, WRITTEN
 
 hostile = settings(suppress_health_check=list(HealthCheck))
 
@@ -69,11 +71,10 @@ SCALED = a_pytorchjob(a_pod().asking(2), workers=2).json()
 SCALE = {"metadata": {"name": "work", "uid": "uid-of-work"}, "spec": {"replicas": 4}, "status": {"replicas": 2}}
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
-    r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by|gang|listener(-start)?))?"
+    rf"|/metadata/(labels|annotations)(/({'|'.join(re.escape(escaped(key)) for key in sorted(WRITTEN))}))?"
     r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-|/\d+/value)?)"
     r"|/spec/(volumes|tolerations)(/-)?"
     r"|/spec/(affinity(/podAffinity)?|topologySpreadConstraints|activeDeadlineSeconds|schedulerName)"
-    r"|/metadata/(labels/kai\.scheduler~1(queue|preemptibility)|annotations/scheduling\.volcano\.sh~1queue-name)"
     r"|/spec/nodeSelector(/(pool|nvidia\.com~1gpu\.product))?"
 )
 
@@ -173,9 +174,10 @@ async def answered(webhook: Callable[[Request], Awaitable[bytes]], request: Requ
 
 
 @hostile
-@given(pod=pods(), policy=st.sampled_from(POLICIES))
-async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy) -> None:
-    world = World(*OWNERS, policy=policy)
+@given(pod=pods(), policy=st.sampled_from(POLICIES), demotes=st.booleans())
+async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy, demotes: bool) -> None:
+    tenants = [a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("999999")] if demotes else []
+    world = World(*OWNERS, *tenants, policy=policy)
     answer = await world.mutate(pod)
     patched = answer.patched
     priority_admits(patched, world.known.classes())
@@ -188,9 +190,7 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
 def lost(before: Tree, after: Tree) -> None:
     """What the user wrote is still there: hooks, mounts, volumes, labels, a longer grace, and where the pod may run."""
     for map_ in ("labels", "annotations"):
-        theirs = {
-            key: value for key, value in (before["metadata"].get(map_) or {}).items() if "gpu-tiers.dev/" not in key
-        }
+        theirs = {key: value for key, value in (before["metadata"].get(map_) or {}).items() if key not in MARKS}
         assert theirs.items() <= (after["metadata"].get(map_) or {}).items()
     kept_its_place(before["spec"], after["spec"])
     grace = before["spec"].get("terminationGracePeriodSeconds")

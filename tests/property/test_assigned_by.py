@@ -9,7 +9,8 @@ from webhook.policy.assignment.steps import STEPS
 
 REASONS = st.text(st.characters(exclude_characters=";"), min_size=1)
 TIERS = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", fullmatch=True)
-WRITTEN = st.builds(AssignedBy, st.sampled_from([name for name, _ in STEPS]), REASONS, st.just("") | TIERS)
+_STEPS = st.sampled_from([name for name, _ in STEPS])
+WRITTEN = st.builds(AssignedBy, _STEPS, REASONS) | st.builds(AssignedBy, _STEPS, REASONS, TIERS, TIERS)
 
 
 @given(WRITTEN)
@@ -24,6 +25,7 @@ def test_anything_may_stand_there(text: str) -> None:
 
 
 STORED = {
+    "label: the label on the pod says gpu-batch; demoted from gpu-training to gpu-batch": (True, False, "gpu-training"),
     "label: the label on the pod says gpu-batch": (True, False, ""),
     "label: the label on Job/node says gpu-serving; demoted from gpu-serving": (False, False, "gpu-serving"),
     "label: the label on the pod says gpu-batch; demoted from gpu-training": (True, False, "gpu-training"),

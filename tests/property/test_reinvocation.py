@@ -44,12 +44,12 @@ ANNOTATIONS = (
     | st.sampled_from(
         [
             *(
-                f"{step}: the policy's default; demoted from {tier}"
+                f"{step}: the policy's default; demoted from {tier} to gpu-interactive"
                 for step in ("label", "class")
                 for tier in TIER_NAMES
             ),
             "policy-default: the policy's default",
-            "workload-type: training, by its kind, PyTorchJob/train; demoted from gpu-training",
+            "workload-type: training, by its kind, PyTorchJob/train; demoted from gpu-training to gpu-batch",
         ]
     )
 )
@@ -89,7 +89,8 @@ def test_settling_again_after_our_own_marks_settles_the_same(
         return
     marked = pod.annotated({ASSIGNED_BY: deciding_line(first)})
     if first.tier is not None:
-        marked = marked.of_tier(first.tier.name).of_class(class_in_force(first.tier, adoption=adoption))
+        marked = marked if label else marked.of_tier(first.tier.name)
+        marked = marked.of_class(class_in_force(first.tier, adoption=adoption))
     second = settled(marked)
     assert (second.tier, deciding_line(second)) == (first.tier, deciding_line(first))
     if first.tier is not None and tenant is not None:

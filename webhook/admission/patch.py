@@ -21,11 +21,10 @@ from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.placement.schedulers import SchedulingPlan
 from webhook.policy.quota.claimed import CLAIMED, claimed
+from webhook.policy.written_keys import EVICTABLE_VOLUMES, due
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
-EVICTABLE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-"""Volumes that don't keep Cluster Autoscaler from removing the node, with commas and no spaces between them."""
 _NOTHING = SchedulingPlan()
 
 
@@ -48,7 +47,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
     shown = {key: text for each in (hook.volumes if hook else ()) for key, text in each.annotations.items()}
     if hook is not None and _has_our_volume(pod, hook):
         shown[EVICTABLE_VOLUMES] = _with_our_volume(pod.metadata.annotations.get(EVICTABLE_VOLUMES, ""))
-    yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, decision.tier_request), **shown})
+    asked = decision.tier_request
+    yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, asked), **shown}, asked.facts.selects)
     if hook is not None:
         yield from _hook(pod, hook)
     if decision.placement is not None:
@@ -91,15 +91,17 @@ def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Ite
     yield from _marks(found.metadata, decision, {})
 
 
-def _marks(metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str]) -> Iterator[Operation]:
-    """The tier label, its scheduler's and Kueue's, and our annotations, whatever a person wrote in them."""
+def _marks(
+    metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str], selects: frozenset[str] = frozenset()
+) -> Iterator[Operation]:
+    """Write the tier label, its scheduler's and Kueue's where there are none, and our annotations."""
     tier, of_scheduler = decision.assignment.tier, decision.scheduling or _NOTHING
     labels = {TIER_LABEL: tier.name, **of_scheduler.labels} if tier else {}
     annotations = {ASSIGNED_BY: str(assigned_by(decision.assignment)), **of_scheduler.annotations, **of_this_pod}
     if decision.queue_class is not None:
         labels[PRIORITY_CLASS] = annotations[QUEUE_CLASS] = decision.queue_class
-    yield from entries("/metadata/labels", metadata.labels, labels)
-    yield from entries("/metadata/annotations", metadata.annotations, annotations)
+    yield from entries("/metadata/labels", metadata.labels, due(metadata.labels, labels, selects))
+    yield from entries("/metadata/annotations", metadata.annotations, due(metadata.annotations, annotations))
 
 
 def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
-from webhook.policy.assignment.request import GANG, TIER_LABEL
+from webhook.policy.assignment.request import GANG
 from webhook.policy.decide import pod_fit, whole_charge
 from webhook.policy.quota.charges import Charge, Fit, charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
@@ -105,7 +105,8 @@ class PodUpdateReviewer(Reviewer, frozen=True):
 
     async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
         """Why an update is refused by which another scheduler would rank a pod above its tier."""
-        if TIER_LABEL not in new.metadata.labels or not rank_changes(old.metadata, new.metadata):
+        ours = self.policy.tiers.of_class(new.spec.priority_class_name) is not None
+        if not ours or not rank_changes(old.metadata, new.metadata):
             return None
         try:
             groups = await schedulers_groups(new.metadata, namespace, self.cluster)

@@ -17,7 +17,7 @@ from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement, outranking
 from webhook.policy.assignment.limits import class_within_ceiling
-from webhook.policy.assignment.request import TIER_LABEL, group_concerns
+from webhook.policy.assignment.request import group_concerns
 from webhook.policy.decide_group import (
     class_missing,
     decide_group,
@@ -106,7 +106,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
             )
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "tell whose group this is")) from problem
-        members = (pod for pod in there if TIER_LABEL in pod.metadata.labels)
+        members = (pod for pod in there if self.policy.tiers.of_class(pod.spec.priority_class_name))
         tenant = facts.tenant.name if facts.tenant else None
         return Verdict(refusal=outranking(name, members, facts.classes), tenant=tenant)
 

@@ -1,6 +1,7 @@
 """Reviews of pods at CREATE: patched, and then validated and booked."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 from msgspec import structs
@@ -10,11 +11,13 @@ from webhook.admission.facts import demotion, facts_of, gang_uid
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
+from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
-from webhook.objects.refusal import Reason, Refusal, Unreadable
+from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import gang_with_gpus, may_concern
@@ -45,7 +48,7 @@ class PodReviewer(Reviewer, frozen=True):
         pod = read_pod(request.object)
 
         # 2. Gather the facts, and decide: tier, hook, placement. A tenant that demotes does it by what is used now.
-        decision = await self._decision(pod, request, demoting=True)
+        decision = await self._decision(pod, request, self.cluster, demoting=True)
         if decision is None:
             return Verdict()
 
@@ -64,7 +67,7 @@ class PodReviewer(Reviewer, frozen=True):
         # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
         #    Audit nothing was patched, so it is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
-        decision = await self._decision(pod, request, demoting=not patched)
+        decision = await self._decided_again(pod, request, demoting=not patched)
 
         # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
         #    way round the ceiling, and that it forges no mark.
@@ -98,11 +101,25 @@ class PodReviewer(Reviewer, frozen=True):
         # 6. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, passing, dry_run=request.dry_run or not patched)
 
-    async def _decision(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
+    async def _decided_again(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
+        """Return the decision by what is kept of the owners, if it is the mutating call's; else by what they are now.
+
+        That call has read them. A forged mark claims at most what an owner said a few seconds ago.
+        """
+        written = pod.metadata.annotations.get(ASSIGNED_BY)
+        if pod.metadata.controller is not None and written is not None:
+            kept = self.cluster.with_kept_owners()
+            with suppress(Refused):
+                found = await self._decision(pod, request, kept, demoting=demoting)
+                if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):
+                    return found
+        return await self._decision(pod, request, self.cluster, demoting=demoting)
+
+    async def _decision(self, pod: Pod, request: Request, cluster: Cluster, *, demoting: bool) -> Decision | None:
         """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if that is asked for."""
         if not may_concern(pod, self.policy):
             return None
-        facts = await facts_of(pod, request.namespace, self.cluster, self.policy)
+        facts = await facts_of(pod, request.namespace, cluster, self.policy)
         usage, gang_tier = await demotion(facts, self.ledger, facts.devices) if demoting else (None, "")
 
         def decide() -> Decision | None:
@@ -216,9 +233,9 @@ def verdict_on(
 
 
 def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
-    tier, live, request = decision.assignment.tier, decision.live, decision.tier_request
-    unlike = disagreement(pod, tier, live) if tier and live else None
-    return unlike or misstated(pod, claimed(request.facts.devices, request.policy))
+    live, facts, policy = decision.live, decision.tier_request.facts, decision.tier_request.policy
+    unlike = disagreement(pod, decision.assignment, live, facts) if live else None
+    return unlike or misstated(pod, claimed(facts.devices, policy))
 
 
 def _is_held(decision: Decision) -> bool:

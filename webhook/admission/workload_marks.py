@@ -41,6 +41,7 @@ from webhook.policy.values.tiers import live_class
 from webhook.policy.workload_fit import lower_tiers
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 from webhook.policy.workloads.workload import Member
+from webhook.policy.written_keys import due
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
@@ -128,8 +129,9 @@ class _Written:
         if not isinstance(there, dict):
             yield add(where, {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value})
             return
-        yield from entries(f"{where}/labels", there.get("labels") or {}, labels)
-        yield from entries(f"{where}/annotations", there.get("annotations") or {}, annotations)
+        for kind, wanted in (("labels", labels), ("annotations", annotations)):
+            written = there.get(kind) or {}
+            yield from entries(f"{where}/{kind}", written, due(written, wanted))
 
     def reaches(self, member: Member) -> bool:
         """Whether a template stands in the object itself, whole, and all the way down maps."""

@@ -129,6 +129,10 @@ class Lookups(msgspec.Struct, frozen=True):
         """The same for one review: itself, for files and what a command reads once stay as they are."""
         return self
 
+    def with_kept_owners(self) -> Self:
+        """Return the same, but owners count that were read a moment before."""
+        return self
+
 
 class Cluster(msgspec.Struct, frozen=True):
     """What is known, and what is looked up."""
@@ -139,3 +143,7 @@ class Cluster(msgspec.Struct, frozen=True):
     def fresh(self) -> "Cluster":
         """The same for one review: nothing counts that was read before now of what a tenant may make anew."""
         return Cluster(self.known, self.lookups.fresh())
+
+    def with_kept_owners(self) -> "Cluster":
+        """Return the same, but owners count that were read a moment before, such as for the mutating call."""
+        return Cluster(self.known, self.lookups.with_kept_owners())

@@ -7,8 +7,7 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
 from webhook.objects.refusal import Missing, Refused
 from webhook.objects.view import at, view
-from webhook.policy.assignment.assigned_by import read_assigned_by
-from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.values.facts import Group
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
 
@@ -78,17 +77,11 @@ class GroupLookup(FreshLookups, frozen=True):
 
 
 def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
-    """The group of that name. `prioritized`: the API server keeps a class and a priority on it.
-
-    Else its tier label says what its class would be, and so it does in a file, where no class was written yet.
-    """
-    written = found.spec.priority_class_name
-    stored = prioritized and bool(found.metadata.managed_fields)
-    label = "" if stored else found.metadata.labels.get(TIER_LABEL, "")
+    """Return the group of that name. `prioritized`: the API server keeps a class and a priority on it."""
     assigned_by = read_assigned_by(found.metadata.annotations)
     return Group(
         name,
-        written or label,
+        class_borne(found),
         prioritized=prioritized,
         demoted_from=assigned_by.demoted_from if assigned_by else "",
         pods=_count(at(found.spec.scheduling_policy.gang, "minCount")),

@@ -1,5 +1,6 @@
 """The cluster of an API server: what is watched, and single objects that are looked up on a review's way."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
@@ -26,13 +27,15 @@ class LiveLookups(Lookups, frozen=True):
     pods: PodsOfNamespaces
 
     def fresh(self) -> Self:
-        """The same, but of groups, claims and templates nothing counts that was read before now.
+        """Return the same, but of owners, groups, claims and templates nothing counts that was read before now.
 
-        A tenant may delete each of them and make another of its name between two requests. What an owner says is kept:
-        its pods are bound by the ceiling and charged by their own class, whatever it says.
+        A tenant may change an owner, and delete each of the others and make another of its name, between two requests.
         """
-        groups, claims, pods = self.groups.fresh(), self.claims.fresh(), self.pods.fresh()
-        return structs.replace(self, groups=groups, claims=claims, pods=pods)
+        owners, groups = self.owners.fresh(), self.groups.fresh()
+        return structs.replace(self, owners=owners, groups=groups, claims=self.claims.fresh(), pods=self.pods.fresh())
+
+    def with_kept_owners(self) -> Self:
+        return structs.replace(self, owners=structs.replace(self.owners, since=-math.inf))
 
 
 class LiveCluster(Cluster, frozen=True):

@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from webhook.cluster.cluster import StoredWorkloads
-from webhook.cluster.stored_objects import StoredObjects, in_time
+from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time, kept_objects
 from webhook.kube.errors import NoSuchApi
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
@@ -26,9 +26,6 @@ from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
 
-OWNER_SECONDS = 30.0
-"""How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
-MOST_OWNERS = 2048
 LONGEST = 8
 """Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
 
@@ -44,32 +41,30 @@ FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
 """Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
 
 
-class WorkloadLookup:
+class WorkloadLookup(FreshLookups, frozen=True):
     """`StoredWorkloads` and `Owners` of an API server.
 
-    A workload itself is never kept, for the request under review changes it; an owner is, for a while: the pods of one
-    workload come together.
+    A workload itself is never kept, for the request under review changes it. Reviews that come together share the
+    look-up of an owner, as long as it began after all of them: a pod that is created after its Deployment was
+    relabelled gets the new tier, whichever replica is asked.
     """
 
-    def __init__(self, objects: StoredObjects) -> None:
-        self._objects = objects
-        self._owners: TTLCache[tuple[str, KindTable, OwnerReference], Owner | None] = TTLCache(
-            OWNER_SECONDS, MOST_OWNERS
-        )
+    objects: StoredObjects
+    owners: TTLCache[tuple[str, KindTable, OwnerReference], Owner | None] = kept_objects()
 
     async def close(self) -> None:
-        await self._owners.close()
+        await self.owners.close()
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
         shown = f"{row.kind}/{name[:63]}"
         async with in_time(shown):
-            return await self._objects.named(row.group, row.plural, namespace, name, shown)
+            return await self.objects.named(row.group, row.plural, namespace, name, shown)
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
         async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
             shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
             async with in_time(shown):
-                return await self._objects.named(runtime.group, runtime.plurals[kind], home, name, shown)
+                return await self.objects.named(runtime.group, runtime.plurals[kind], home, name, shown)
 
         return await complete_workload(tree, row, read)
 
@@ -87,7 +82,8 @@ class WorkloadLookup:
         """Kept by all that a reference says, so a forged one never meets a true one's answer."""
 
         async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
-            return await self._owners.get((namespace, kinds, reference), lambda: self._owner(namespace, reference, row))
+            key = (namespace, kinds, reference)
+            return await self.owners.get(key, lambda: self._owner(namespace, reference, row), self.since)
 
         return fetch
 
@@ -99,7 +95,7 @@ class WorkloadLookup:
         """
         place = path(reference.api_version, row.plural, namespace, reference.name)
         try:
-            tree = await self._objects.at(place, f"owner {reference.kind}/{reference.name}")
+            tree = await self.objects.at(place, f"owner {reference.kind}/{reference.name}")
         except NoSuchApi:
             return None
         found = await completed_owner(self, namespace, tree, row)

@@ -21,7 +21,6 @@ from webhook.kube.paths import path
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference, Pod
 from webhook.objects.quantities import written
-from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.checkpoint.at_risk import LastSave, Work, work_since
 from webhook.policy.checkpoint.outcome import Outcome, saved_last
 from webhook.policy.quota.demand import demand_of
@@ -161,12 +160,12 @@ class EvictedPods:
         return PodShown(found.namespace, found.name, uid, tier=found.charge.tier or "", tenant=tenant, gpus=gpus)
 
     def _shown(self, pod: Pod) -> PodShown:
-        metadata = pod.metadata
+        metadata, tier = pod.metadata, self._policy().tiers.of_class(pod.spec.priority_class_name)
         return PodShown(
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,
-            tier=metadata.labels.get(TIER_LABEL, ""),
+            tier=tier.name if tier else "",
             tenant=self._tenant_name(metadata.namespace) or "",
             gpus=written(demand_of(pod, (), self._policy())),
             hook=hook_of(pod, self._policy()),

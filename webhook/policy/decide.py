@@ -13,7 +13,7 @@ from msgspec import structs
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refusal
-from webhook.policy.assignment.assigned_by import read_assigned_by
+from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.kueue import class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
 from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
@@ -85,7 +85,7 @@ def decide_pod(
         assignment = demoted_to(gang_tier, assignment, asked)
     decision = decision_with(asked, assignment, demand)
     return (
-        structs.replace(decision, queue_class=class_of_pod(pod.metadata, assignment, policy))
+        structs.replace(decision, queue_class=class_of_pod(pod.metadata, assignment, facts, policy))
         if policy.kueue
         else decision
     )
@@ -178,9 +178,9 @@ def pod_fit(
 
 
 def assignment_of(asked: TierRequest) -> Assignment:
-    """The assignment of an earlier pass of ours, else that of the steps: the answer is the same at every pass."""
+    """Return the assignment of an earlier pass of ours, else that of the steps, so that every pass says the same."""
     written = read_assigned_by(asked.pod.metadata.annotations)
-    return (earlier_assignment(asked, written) if written else None) or assign(asked)
+    return (earlier_assignment(asked, written, class_borne(asked.pod)) if written else None) or assign(asked)
 
 
 def decision_with(

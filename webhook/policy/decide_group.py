@@ -16,7 +16,7 @@ from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import Reason, Refusal, Refused
-from webhook.policy.assignment.assigned_by import read_assigned_by
+from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.limits import demoted, demoted_to
 from webhook.policy.assignment.request import (
     TIER_LABEL,
@@ -70,7 +70,7 @@ def decide_group(
     require_metadata_and_spec(group)
     named = not_default(group.spec.priority_class_name, facts)
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=named or inherited))
-    decision = _tier_of_group(wish, facts, policy, usage, gang_tier)
+    decision = _tier_of_group(wish, facts, policy, class_borne(group), usage, gang_tier)
     if template is not None:
         _like_its_template(decision.assignment, template, policy)
     if parent is not None:
@@ -142,7 +142,8 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
     if not any(group_concerns(wish, facts, policy) for wish in wishes):
         return None
     require_metadata_and_spec(found)
-    return _tier_of_group(next((wish for wish in wishes if wish.spec.priority_class_name), wishes[0]), facts, policy)
+    wish = next((wish for wish in wishes if wish.spec.priority_class_name), wishes[0])
+    return _tier_of_group(wish, facts, policy, class_borne(wish))
 
 
 def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
@@ -198,9 +199,9 @@ def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal
 
 
 def _tier_of_group(
-    wish: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None, gang_tier: str = ""
+    wish: Pod, facts: Facts, policy: TierPolicy, borne: str, usage: Usage | None = None, gang_tier: str = ""
 ) -> Decision:
-    """The decision on a group; `wish` is what it asks for itself, written as a pod.
+    """Return the decision on a group; `wish` is what it asks for itself, written as a pod, `borne` its class.
 
     It is demoted as its pods would be: by a `usage` of the tenant's rows, or to the `gang_tier`. Raises Refused where
     it asks for another tier than its owner's pods have.
@@ -211,7 +212,7 @@ def _tier_of_group(
         return decision_on_group(own, assignment_of(own))
     member = max(owner.members, key=lambda each: _held(each, policy))
     theirs = _of_its_pods(member, facts, policy)
-    assignment = _demoted_before(own, theirs) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
+    assignment = _demoted_before(own, theirs, borne) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
         # The assignment of all pods of a template, as their tenant has room for them.
         charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
@@ -226,13 +227,13 @@ def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierReques
     return tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
 
 
-def _demoted_before(own: TierRequest, theirs: TierRequest) -> Assignment | None:
-    """The assignment of an earlier pass of ours, if it was demoted in that."""
+def _demoted_before(own: TierRequest, theirs: TierRequest, borne: str) -> Assignment | None:
+    """Return the assignment of an earlier pass of ours, if the group was demoted in that."""
     written = read_assigned_by(own.pod.metadata.annotations)
     if written is None or not written.demoted_from:
         return None
     marked = structs.replace(theirs, label=own.label, class_name=own.class_name)
-    return earlier_assignment(marked, written)
+    return earlier_assignment(marked, written, borne)
 
 
 def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:

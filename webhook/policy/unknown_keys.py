@@ -9,16 +9,13 @@ from typing import Protocol
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE
-from webhook.policy.assignment.assigned_by import ASSIGNED_BY
-from webhook.policy.assignment.kueue import QUEUE_CLASS
-from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, TIER_LABEL, UNTIERED_LABEL
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
-from webhook.policy.checkpoint.listen import ANNOTATIONS
-from webhook.policy.quota.claimed import CLAIMED
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.values.tier_policy import MODE_LABEL
-from webhook.policy.workloads.templates import DOMAIN, TEMPLATE_CLASS
+from webhook.policy.workloads.templates import DOMAIN
+from webhook.policy.written_keys import MARKS
 
 LIKE_OURS = re.compile("^gpu[-.]?t[eirs]+[.][a-z]+/")
 """Begins keys of our domain, and of what people write for it: gpu-tier.dev, gputiers.io. It stands in the chart too."""
@@ -31,10 +28,8 @@ WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS)
 KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
-        *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
-        UNTIERED_LABEL,
-        QUOTA_GATE,
-        *ANNOTATIONS.values(),
+        *MARKS,
+        *(CHECKED_NAMES, DEFAULT_TIER_LABEL, MODE_LABEL, QUOTA_GATE, UNTIERED_LABEL),
         f"{DOMAIN}check",
     }
 )

@@ -133,8 +133,8 @@ is charged for stays what it was.
     (!has(object.metadata.deletionTimestamp) && (
     object.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') !=
     oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') ||
-    ('gpu-tiers.dev/tier' in object.metadata.?labels.orValue({}) && (
-    object.metadata.labels[?'priorityClassName'].orValue('') !=
+    (object.spec.?priorityClassName.orValue('') in {{ include "gpu-tiers.classNames" . }} && (
+    object.metadata.?labels[?'priorityClassName'].orValue('') !=
     oldObject.metadata.?labels[?'priorityClassName'].orValue('') ||
     ['scheduling.k8s.io/group-name', 'pod-group-name'].exists(a,
     object.metadata.?annotations[?a].orValue('') != oldObject.metadata.?annotations[?a].orValue(''))))

@@ -280,7 +280,9 @@ async def test_a_demoted_workloads_group_and_pods_are_demoted_alike(written: str
     patched = (await world.mutate(group)).patched
     tier = patched["spec"]["priorityClassName"]
     assert (tier, mode_of(patched)) == ("gpu-batch", {"all": {}})
-    assert patched["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("; demoted from gpu-training")
+    assert patched["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith(
+        "; demoted from gpu-training to gpu-batch"
+    )
     assert (await world.create(group)).allowed
 
     world = World(job, tenant, Built(patched))
@@ -290,13 +292,32 @@ async def test_a_demoted_workloads_group_and_pods_are_demoted_alike(written: str
     assert (await world.create(member)).allowed
 
 
+async def test_a_demoted_group_without_a_class_tells_its_tier_by_our_mark() -> None:
+    """1.36 keeps no class on it without the gate WorkloadAwarePreemption, and its author's label stays."""
+    job, tenant = a_pytorchjob(workers=2), over_quota(2)
+    world = World(job, tenant)
+    assert (await world.validate(job)).allowed
+    group = a_podgroup(api_version="scheduling.k8s.io/v1alpha2").owned_by(job).of_tier("gpu-training").json()
+    patched = (await world.mutate(group)).patched
+    assert patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
+    for dropped in ("priorityClassName", "priority"):
+        del patched["spec"][dropped]
+    assert (await world.validate(world.stored(patched))).allowed
+
+    world = World(job, tenant, Built(patched))
+    assert (await world.validate(job)).allowed
+    member = a_pod().asking().in_group("gang").owned_by(job)
+    assert (await world.mutate(member)).patched["spec"]["priorityClassName"] == "gpu-batch"
+    assert (await world.create(member)).allowed
+
+
 def over_quota(workers: int) -> TenantBuilder:
     return a_tenant(onExceed="Demote").allowing(str(workers - 1), tier="gpu-training")
 
 
 async def test_a_forged_demotion_changes_nothing() -> None:
     job = a_pytorchjob()
-    line = "workload-type: training, by its kind, PyTorchJob/work; demoted from gpu-training"
+    line = "workload-type: training, by its kind, PyTorchJob/work; demoted from gpu-training to gpu-batch"
     forged = a_podgroup().owned_by(job).of_tier("gpu-batch").of_class("gpu-batch")
     answer = await World(job).create(forged.annotated({"gpu-tiers.dev/assigned-by": line}))
     assert "but the pods of its owner PyTorchJob/work are gpu-training" in answer.sentence

@@ -114,7 +114,8 @@ async def test_where_the_tenant_demotes() -> None:
     pod = a_pod().asking("2").of_tier("gpu-training")
     mutated = await world.mutate(pod)
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
-    assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"
+    assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training", "a selector may need it"
+    assert (await world.mutate(mutated.patched)).patch == []
     (told,) = mutated.warnings
     assert told.startswith("tenant alpha has no room for it in gpu-training: this pod runs as gpu-batch")
     assert told.endswith(", which gpu-training, gpu-serving may evict")

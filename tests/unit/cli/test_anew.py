@@ -50,7 +50,7 @@ async def test_a_policy_that_changed_gives_another_tier_than_the_pod_has() -> No
 async def test_a_demoted_pod_is_judged_by_the_tier_that_it_asked_for() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("8")
     stored = await marked(World(tenant), a_pod().asking().of_tier("gpu-training"))
-    assert stored["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"
+    assert stored["spec"]["priorityClassName"] == "gpu-batch"
     assert anew(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
 
 

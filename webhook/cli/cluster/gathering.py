@@ -187,8 +187,6 @@ def _unmark(labels: dict[str, str], spec: Tree, written: AssignedBy | None) -> N
     higher = written.demoted_from if written else ""
     if written is None or not written.names_own_label:
         labels.pop(TIER_LABEL, None)
-    elif higher:
-        labels[TIER_LABEL] = higher
     if written is None or not written.names_own_class:
         spec.pop("priorityClassName", None)
     elif higher:

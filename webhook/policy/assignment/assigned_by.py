@@ -9,27 +9,32 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.policy.assignment.request import Assignment
+from webhook.objects.podgroups import PodGroup
+from webhook.objects.pods import Pod
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.sentences.parts import REASONS
 from webhook.sentences.sentence import sentence
 
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 
-_LINE = re.compile(r"(?P<step>[a-z-]+): (?P<reason>.*?)(?:; demoted from (?P<demoted_from>[^;]*))?", re.DOTALL)
+_DEMOTED = r"; demoted from (?P<demoted_from>[^; ]*)(?: to (?P<demoted_to>[^; ]+))?"
+_LINE = re.compile(rf"(?P<step>[a-z-]+): (?P<reason>.*?)(?:{_DEMOTED})?", re.DOTALL)
 _OWN_LABEL = REASONS["label-says"].format(bearer="the pod", tier="")
 _OWN_CLASS = REASONS["class-is"].format(field="priorityClassName", tier="")
 _KEPT_CLASS = REASONS["class-kept"].partition("{")[0]
 
 
 class AssignedBy(msgspec.Struct, frozen=True):
-    """The step that decided, its reason in words, and the tier from which the object was demoted, "" for none."""
+    """The step that decided, its reason in words, and the tiers between which the object was demoted, "" for none."""
 
     step: str
     reason: str
     demoted_from: str = ""
+    demoted_to: str = ""
 
     def __str__(self) -> str:
-        demoted = f"; demoted from {self.demoted_from}" if self.demoted_from else ""
+        to = f" to {self.demoted_to}" if self.demoted_to else ""
+        demoted = f"; demoted from {self.demoted_from}{to}" if self.demoted_from else ""
         return f"{self.step}: {self.reason}{demoted}"
 
     @property
@@ -49,8 +54,10 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
 
 def assigned_by(assignment: Assignment) -> AssignedBy:
-    """What is to be written of an assignment."""
-    return AssignedBy(assignment.step, sentence(assignment.reason), assignment.demoted_from or "")
+    """Return what is to be written of an assignment."""
+    higher, tier = assignment.demoted_from or "", assignment.tier
+    lower = tier.name if higher and tier else ""
+    return AssignedBy(assignment.step, sentence(assignment.reason), higher, lower)
 
 
 def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
@@ -61,4 +68,20 @@ def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
 def parsed(text: str) -> AssignedBy | None:
     """The annotation's text, read."""
     line = _LINE.fullmatch(text)
-    return AssignedBy(line["step"], line["reason"], line["demoted_from"] or "") if line else None
+    if line is None:
+        return None
+    return AssignedBy(line["step"], line["reason"], line["demoted_from"] or "", line["demoted_to"] or "")
+
+
+def class_borne(found: Pod | PodGroup) -> str:
+    """Return the class by which an object runs, whatever its label asks for; "" where it runs in no tier.
+
+    A class is immutable, and nobody can write one that we did not accept. On 1.36 the API server keeps none on a
+    PodGroup: there our mark tells the tier that it was demoted to, and the label tells any other.
+    """
+    name = found.spec.priority_class_name
+    if name or isinstance(found, Pod) or found.spec.priority is not None:
+        return name
+    written = read_assigned_by(found.metadata.annotations)
+    lower = written.demoted_to if written else ""
+    return lower or found.metadata.labels.get(TIER_LABEL, "")

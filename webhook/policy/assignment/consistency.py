@@ -10,7 +10,7 @@ from webhook.objects.phrase import Phrase
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refusal
-from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier
@@ -18,11 +18,18 @@ from webhook.policy.workloads.pod_groups import LOOKED_UP
 from webhook.policy.workloads.workload import Workload
 
 
-def disagreement(pod: Pod, tier: Tier, live: PriorityClass) -> Refusal | None:
-    """Why a pod, as it would be stored, does not bear its tier; None where all agree."""
-    spec = pod.spec
+def disagreement(pod: Pod, assignment: Assignment, live: PriorityClass, facts: Facts) -> Refusal | None:
+    """Return why a pod, as it would be stored, does not bear its tier; None where all agree.
+
+    Its author's label stays as it is, because a selector may need it. So it may name the tier from which we demoted the
+    pod or its PodGroup, and it may be absent where the pod's controller selects by it.
+    """
+    tier = assignment.tier.name if assignment.tier else ""
+    spec, label, group = pod.spec, pod.metadata.labels.get(TIER_LABEL), facts.group
+    overruled = (assignment.demoted_from, group.demoted_from if group else None)
+    stays = TIER_LABEL in facts.selects if label is None else label in overruled
     checks = (
-        (f"metadata.labels[{TIER_LABEL}]", pod.metadata.labels.get(TIER_LABEL), tier.name),
+        (f"metadata.labels[{TIER_LABEL}]", label, label if stays else tier),
         ("spec.priorityClassName", spec.priority_class_name or None, live.name),
         ("spec.priority", spec.priority, live.value),
         ("spec.preemptionPolicy", spec.preemption_policy, live.preemption_policy),
@@ -32,7 +39,7 @@ def disagreement(pod: Pod, tier: Tier, live: PriorityClass) -> Refusal | None:
         for field, there, due in checks
         if there != due
     )
-    return Refusal(Reason.CHANGED, "tier-not-applied", tier=tier.name, wrong=wrong) if wrong else None
+    return Refusal(Reason.CHANGED, "tier-not-applied", tier=tier, wrong=wrong) if wrong else None
 
 
 def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refusal | None:
@@ -49,7 +56,10 @@ def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refu
 
 
 def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
-    """Why a changed tier label is refused on an existing pod; None where it did not change or now says the truth."""
+    """Return why a changed tier label is refused on an existing pod; None if it did not change, or names its tier.
+
+    Nothing is charged by it: a pod counts by its class. But who reads the labels of pods is not to be misled later.
+    """
     before, after = old.metadata.labels.get(TIER_LABEL), new.metadata.labels.get(TIER_LABEL)
     tier = policy.tiers.of_class(new.spec.priority_class_name)
     truth = tier.name if tier else None

@@ -44,7 +44,7 @@ _INTEGRATIONS = COPIED_TO_TEMPLATES | {
 }
 
 
-def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy) -> str | None:
+def class_of_pod(metadata: Metadata, assignment: Assignment, facts: Facts, policy: TierPolicy) -> str | None:
     """The class to write in the label of a pod; None where Kueue does not queue it by itself, or a person named one.
 
     Kueue's webhook, which comes before ours, marks the pods that name no queue. Raises Refused where a person who made
@@ -54,7 +54,7 @@ def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy)
         return None
     if metadata.controller is None:
         require_one_tier(metadata, assignment, policy)
-    return _class_due(metadata, assignment)
+    return _class_due(metadata, assignment, facts.selects)
 
 
 def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
@@ -73,13 +73,14 @@ def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
     None too where there is no tier.
     """
     templates = (member.template.metadata for member in own.members if own.kind in COPIED_TO_TEMPLATES)
-    if any(_class_due(each, assignment) is None for each in templates):
+    if any(_class_due(each, assignment, own.selects) is None for each in templates):
         return None
     return _class_due(own, assignment)
 
 
-def _class_due(found: Metadata | Workload, assignment: Assignment) -> str | None:
-    if assignment.tier is None or _named(found.labels, found.annotations):
+def _class_due(found: Metadata | Workload, assignment: Assignment, selects: frozenset[str] = frozenset()) -> str | None:
+    """Return the class that is due; None too for a label in `selects`: with another one, its pods would be orphans."""
+    if assignment.tier is None or PRIORITY_CLASS in selects or _named(found.labels, found.annotations):
         return None
     return assignment.tier.name
 

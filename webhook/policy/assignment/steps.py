@@ -14,7 +14,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.assignment.assigned_by import AssignedBy, assigned_by
 from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_rule
 from webhook.policy.assignment.limits import acceptable, within_limits
-from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, TierRequest, found, named
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, TIER_LABEL, Assignment, TierRequest, found, named
 from webhook.policy.classification.evidence import MOST_READ, Evidence
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
@@ -187,21 +187,23 @@ def _replaced(found: Assignment, asked: TierRequest) -> Iterator[AdmissionWarnin
         yield AdmissionWarning("class-replaced", name=name, tier=tier, reason=found.reason)
 
 
-def earlier_assignment(asked: TierRequest, written: AssignedBy) -> Assignment | None:
-    """The assignment of an earlier pass, by the annotation that it wrote; None where the annotation isn't ours.
+def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> Assignment | None:
+    """Return the assignment of an earlier pass, by the annotation that it wrote; None where the annotation isn't ours.
 
-    A pod that has passed bears the label and the class that we wrote, and the annotation says how they came there.
-    Anybody can write it, so it counts only where the same line comes out again without our marks: a forgery gains
-    nothing.
+    A pod that has passed bears the class that we wrote (`borne`) and our label, unless its author had written one, and
+    the annotation says how they came there. Anybody can write it, so it counts only where the same line comes out again
+    without our marks. A forgery gains no tier but a lower one.
     """
-    higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="")
+    higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="", demoted_to="")
     for unmarked in _before_our_marks(asked, higher):
         try:
             found = assign(unmarked)
         except Refused:
             continue
         marked = (
-            _as_marked(found, asked, higher) if found.step == written.step and assigned_by(found) == undemoted else None
+            _as_marked(found, asked, higher, borne)
+            if found.step == written.step and assigned_by(found) == undemoted
+            else None
         )
         if marked is not None:
             return marked
@@ -215,13 +217,20 @@ def _before_our_marks(asked: TierRequest, higher: str) -> Iterator[TierRequest]:
             yield structs.replace(asked, label=label, class_name=class_name)
 
 
-def _as_marked(found: Assignment, asked: TierRequest, higher: str) -> Assignment | None:
-    """The assignment, where the marks on the pod are the ones it would have made."""
+def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -> Assignment | None:
+    """Return the assignment, if the marks on the pod are the ones that it would have made.
+
+    The label of a demoted pod is our own, with the lower tier, or its author's, which still asks for the higher one. A
+    pod gets none where its controller selects by it.
+    """
+    tier, borne_tier, tenant = found.tier, asked.policy.tiers.of_class(borne), asked.facts.tenant
+    label_free = asked.label is None and (tier is None or TIER_LABEL in asked.facts.selects)
     if not higher:
-        return found if asked.label == (found.tier.name if found.tier else None) else None
-    lower, tenant = asked.policy.tiers.get(asked.label or ""), asked.facts.tenant
-    if lower not in acceptable(asked) or tenant is None or tenant.on_exceed != "Demote":
+        agrees = label_free or (tier is not None and asked.label == tier.name)
+        return found if agrees and borne_tier in (None, tier) else None
+    if borne_tier not in acceptable(asked) or tenant is None or tenant.on_exceed != "Demote":
         return None
-    if found.tier is None or found.tier.name != higher or lower.value >= found.tier.value:
+    if tier is None or tier.name != higher or borne_tier.value >= tier.value:
         return None
-    return found.demoted_to(lower, asked.policy)
+    agrees = label_free or asked.label in (borne_tier.name, higher)
+    return found.demoted_to(borne_tier, asked.policy) if agrees else None

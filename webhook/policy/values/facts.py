@@ -68,3 +68,8 @@ class Facts(msgspec.Struct, frozen=True):
     """Whether an owner's template holds GPUs, by the template's id. Hundreds of templates may ask it of each other."""
     spoken: dict[tuple[int, str], Any] = msgspec.field(default_factory=dict)
     """What an owner's templates say about the tier, by the owner's id and what is asked. They ask this too."""
+
+    @property
+    def selects(self) -> frozenset[str]:
+        """The keys of the labels by which the controller of a pod knows its pods."""
+        return self.owners[0].selects if self.owners else frozenset()

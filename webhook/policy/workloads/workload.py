@@ -74,6 +74,7 @@ class Workload(msgspec.Struct, frozen=True):
     its operator brings them without a word in the object. `class_name` is the PriorityClass for all of its pods.
     `shards`: its Indexed pods are more than run at once, so each works by itself. `place`: where its labels and
     annotations stand in another workload, of which alone it is known; "" for an object of its own.
+    `selects` are the keys of the labels by which its controller knows its pods.
     """
 
     row: KindRow
@@ -87,6 +88,7 @@ class Workload(msgspec.Struct, frozen=True):
     brings_gpus: bool = False
     class_name: str = ""
     shards: bool = False
+    selects: frozenset[str] = frozenset()
     place: str = ""
 
     @property
@@ -122,7 +124,18 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
         shards=any(_in_shards(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)),
+        selects=frozenset(_selected(at(tree, "spec.selector"))),
     )
+
+
+def _selected(selector: object) -> Iterator[str]:
+    """Yield the keys of a label selector; a ReplicationController's is a plain map."""
+    if not isinstance(selector, dict):
+        return
+    labels, lines = selector.get("matchLabels", selector), selector.get("matchExpressions")
+    yield from labels if isinstance(labels, dict) else ()
+    keys = (line.get("key") for line in lines if isinstance(line, dict)) if isinstance(lines, list) else ()
+    yield from (key for key in keys if isinstance(key, str))
 
 
 _JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")

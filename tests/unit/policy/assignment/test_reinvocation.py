@@ -6,7 +6,7 @@ from tests.builders import PodBuilder, a_job, a_notebook, a_pod, a_policy, a_pyt
 from tests.builders.words import deciding_line
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
-from webhook.policy.assignment.request import Assignment
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import class_in_force
 from webhook.sentences.sentence import told
@@ -21,7 +21,8 @@ def marked(pod: PodBuilder, found: Assignment, policy: TierPolicy) -> PodBuilder
     pod = pod.annotated({ASSIGNED_BY: deciding_line(found)})
     if found.tier is None:
         return pod
-    return pod.of_tier(found.tier.name).of_class(class_in_force(found.tier, adoption=policy.adoption))
+    pod = pod if TIER_LABEL in pod.json()["metadata"].get("labels", {}) else pod.of_tier(found.tier.name)
+    return pod.of_class(class_in_force(found.tier, adoption=policy.adoption))
 
 
 FIRST_PASSES = {
@@ -61,44 +62,71 @@ def test_a_second_pass_says_the_same(pod: PodBuilder, given: dict[str, object], 
     )
 
 
-@pytest.mark.parametrize("pod", [a_pod(), a_pod().of_class("gpu-training"), a_pod().of_tier("gpu-training")])
-def test_a_demotion_survives_the_second_pass(pod: PodBuilder) -> None:
+@pytest.mark.parametrize(
+    ("pod", "label"),
+    [
+        (a_pod(), "gpu-batch"),
+        (a_pod().of_class("gpu-training"), "gpu-batch"),
+        (a_pod().of_tier("gpu-training"), "gpu-training"),
+        (a_pod().of_tier("gpu-training").of_class("gpu-training"), "gpu-training"),
+    ],
+)
+def test_a_demotion_survives_the_second_pass(pod: PodBuilder, label: str) -> None:
+    """The label of its author still says what was asked for, and ours says what it got."""
     tenant = a_tenant(onExceed="Demote")
     first = assigned(pod.asking(), TRAINING, tenant=tenant)
-    shown = (
-        a_pod()
-        .asking()
-        .of_tier("gpu-batch")
-        .of_class("gpu-batch")
-        .annotated({ASSIGNED_BY: f"{deciding_line(first)}; demoted from gpu-training"})
-    )
+    line = f"{deciding_line(first)}; demoted from gpu-training to gpu-batch"
+    shown = a_pod().asking().of_tier(label).of_class("gpu-batch").annotated({ASSIGNED_BY: line})
     second = assigned(shown, TRAINING, tenant=tenant)
     assert second.tier
     assert (second.tier.name, second.demoted_from) == ("gpu-batch", "gpu-training")
-    assert deciding_line(second) == f"{deciding_line(first)}; demoted from gpu-training"
+    assert deciding_line(second) == line
     assert second.warnings == ()
+
+
+def test_a_demotion_without_the_lower_class_is_a_copy_of_an_earlier_pods() -> None:
+    """Such a pod has room now, or is demoted again."""
+    line = "label: the label on the pod says gpu-training; demoted from gpu-training to gpu-batch"
+    copied = a_pod().asking().of_tier("gpu-training").annotated({ASSIGNED_BY: line})
+    found = assigned(copied, tenant=a_tenant(onExceed="Demote"))
+    assert (found.tier and found.tier.name, found.demoted_from) == ("gpu-training", None)
+
+
+@pytest.mark.parametrize("line", ["", "label: the label on the pod says gpu-training"])
+def test_a_label_that_contradicts_a_class_of_the_author_is_refused_by_name(line: str) -> None:
+    pod = a_pod().asking().of_tier("gpu-training").of_class("gpu-batch").annotated({ASSIGNED_BY: line})
+    with pytest.raises(Refused) as refused:
+        assigned(pod, tenant=a_tenant(onExceed="Demote"))
+    assert "gpu-training contradicts spec.priorityClassName: gpu-batch" in told(refused.value)
+
+
+def test_a_pod_whose_controller_wants_no_label_is_known_again_without_one() -> None:
+    owner = TRAINING.having("spec.selector", {"matchExpressions": [{"key": TIER_LABEL, "operator": "DoesNotExist"}]})
+    first = assigned(a_pod().asking(), owner)
+    shown = a_pod().asking().of_class("gpu-training").annotated({ASSIGNED_BY: deciding_line(first)})
+    assert assigned(shown, owner).step == "workload-type"
 
 
 def test_a_demotion_from_a_rule_s_tier_says_nothing_of_the_class_that_is_our_own() -> None:
     policy = a_policy(rules=[{"match": {"namespaces": ["team-alpha"]}, "tier": "gpu-training"}])
-    line = "rule: rules[0] of the policy says gpu-training; demoted from gpu-training"
+    line = "rule: rules[0] of the policy says gpu-training; demoted from gpu-training to gpu-batch"
     shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: line})
     found = assigned(shown, policy=policy, tenant=a_tenant(onExceed="Demote"))
     assert (deciding_line(found), found.warnings) == (line, ())
 
 
-DEMOTED = "workload-type: training, by its kind, PyTorchJob/finetune; demoted from gpu-training"
+DEMOTED = "workload-type: training, by its kind, PyTorchJob/finetune; demoted from gpu-training to gpu-batch"
 
 
 def test_a_demotion_is_believed_only_where_the_tenant_demotes() -> None:
-    shown = a_pod().asking().of_tier("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
+    shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
     assert assigned(shown, TRAINING, tenant=a_tenant(onExceed="Deny")).step == "label"
     assert assigned(shown, TRAINING).step == "label"
 
 
 def test_a_forged_demotion_opens_no_tier_that_the_tenant_may_not_use() -> None:
     tenant = a_tenant(onExceed="Demote", allowedTiers=["gpu-training"])
-    shown = a_pod().asking().of_tier("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
+    shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
     with pytest.raises(Refused) as refused:
         assigned(shown, TRAINING, tenant=tenant)
     assert "gpu-batch is not for tenant alpha" in told(refused.value)
@@ -115,6 +143,7 @@ FORGERIES = (
     "namespace-default: the default of tenant alpha",
     "policy-default: the policy's default",
     "policy-default: the policy's default; demoted from gpu-training",
+    "policy-default: the policy's default; demoted from gpu-training to gpu-batch",
     "; demoted from gpu-training",
     "; demoted from ",
     "\n",

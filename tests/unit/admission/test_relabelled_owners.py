@@ -1,0 +1,70 @@
+"""What an owner says now counts, and validation reads it again only where the mutating call saw something else."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Self
+
+from msgspec import structs
+
+from tests.builders import WorkloadBuilder, a_deployment, a_pod
+from tests.builders.world import World
+from webhook.cluster.cluster import Cluster, Lookups, Owners
+from webhook.objects.pods import OwnerReference
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
+
+
+@dataclass
+class Labelled:
+    """An owner, as it was when it was read."""
+
+    owner: WorkloadBuilder
+    reads: Counter[str] = field(default_factory=Counter)
+
+    async def chain(self, _namespace: str, first: OwnerReference, _kinds: KindTable, /) -> tuple[Workload, ...]:
+        self.reads[first.name] += 1
+        return (self.owner.view(),)
+
+
+class TwoFaced(Lookups, frozen=True, kw_only=True):
+    """What one replica has read a moment before, and what the owner says now."""
+
+    kept: Owners
+
+    def with_kept_owners(self) -> Self:
+        return structs.replace(self, owners=self.kept)
+
+
+OWNER = a_deployment(name="chat")
+POD = a_pod().asking().owned_by(OWNER)
+
+
+def a_world(kept: str, now: str) -> tuple[World, Labelled]:
+    world, at_once = World(OWNER), Labelled(OWNER.of_tier(now))
+    parts = {name: getattr(world.cluster.lookups, name) for name in Lookups.__struct_fields__}
+    lookups = TwoFaced(**(parts | {"owners": at_once, "kept": Labelled(OWNER.of_tier(kept))}))
+    world.webhooks = structs.replace(world.webhooks, cluster=Cluster(world.known, lookups))
+    return world, at_once
+
+
+async def test_a_pod_that_comes_after_the_label_gets_the_new_tier_whatever_is_kept() -> None:
+    world, at_once = a_world(kept="gpu-batch", now="gpu-serving")
+    patched = (await world.mutate(POD)).patched
+    assert patched["spec"]["priorityClassName"] == "gpu-serving"
+    answer = await world.validate(world.stored(patched))
+    assert (answer.allowed, answer.audit["tier"]) == (True, "gpu-serving")
+    assert at_once.reads["chat"] == 2
+
+
+async def test_what_the_mutating_call_has_read_is_not_read_again() -> None:
+    world, at_once = a_world(kept="gpu-serving", now="gpu-serving")
+    patched = (await world.mutate(POD)).patched
+    assert (await world.validate(world.stored(patched))).allowed
+    assert at_once.reads["chat"] == 1
+
+
+async def test_a_pod_that_was_not_patched_is_judged_by_what_its_owner_says_now() -> None:
+    world, at_once = a_world(kept="gpu-batch", now="gpu-serving")
+    answer = await world.validate(world.stored(POD.of_tier("gpu-batch").of_class("gpu-batch")))
+    assert at_once.reads["chat"] == 1
+    assert answer.allowed, "its own label comes first"
