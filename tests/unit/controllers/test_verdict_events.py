@@ -215,7 +215,9 @@ async def test_a_flood_of_refusals_is_not_kept() -> None:
 
 
 async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() -> None:
-    tenant = a_tenant(onExceed="Demote").having("spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}])
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
+        "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}]
+    )
     job = a_job(name="train").of_tier("gpu-batch")
     async with Story(job, tenant).running() as story:
         for _ in range(2):
@@ -226,7 +228,9 @@ async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() 
 
 
 async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
-    tenant = a_tenant(onExceed="Demote").having("spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}])
+    tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
+        "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}]
+    )
     gang = a_pytorchjob(a_pod().asking("1"), workers=2, name="llm").of_tier("gpu-batch")
     async with Story(gang, tenant).running() as story:
         assert (await story.validate(gang)).allowed

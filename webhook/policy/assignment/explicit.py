@@ -126,7 +126,7 @@ def _in_gang(owner: Workload, asked: TierRequest, says: Callable[[Member, str], 
     """
     if asked.class_name or (asked.holds_gpus and not owner.row.gang):
         return
-    known, key = asked.facts.spoken, (id(owner), says.__name__)
+    known, key = asked.facts.holders, (id(owner), says.__name__)
     if key not in known:
         spoken = [(member, each) for member in owner.members for each in says(member, f"{owner}.{member.path}")]
         known[key] = sorted(spoken, key=lambda pair: not _holds_gpus(pair[0], asked))
@@ -139,7 +139,7 @@ def _holds_gpus(member: Member, asked: TierRequest) -> bool:
     known = asked.facts.holders
     if id(member) not in known:
         known[id(member)] = hold_gpus((member,), asked.policy)
-    return known[id(member)]
+    return bool(known[id(member)])
 
 
 def by_rule(asked: TierRequest) -> Assignment | None:

@@ -64,10 +64,9 @@ class Facts(msgspec.Struct, frozen=True):
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     groups: tuple[SchedulersGroup, ...] = ()
     together: PodsTogether | None = None
-    holders: dict[int, bool] = msgspec.field(default_factory=dict)
-    """Whether an owner's template holds GPUs, by the template's id. Hundreds of templates may ask it of each other."""
-    spoken: dict[tuple[int, str], Any] = msgspec.field(default_factory=dict)
-    """What an owner's templates say about the tier, by the owner's id and what is asked. They ask this too."""
+    holders: dict[object, Any] = msgspec.field(default_factory=dict)
+    """Whether an owner's template holds GPUs, by the template's id; what its templates say about the tier, by the
+    owner's id and what is asked. Hundreds of templates may ask this of each other."""
 
     @property
     def selects(self) -> frozenset[str]:
