@@ -45,12 +45,12 @@ def held(line: Line) -> Tree:
     return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("held", {})
 
 
-def events(line: Line) -> set[tuple[str, str, str]]:
+def events(line: Line, reason: str = "Held") -> set[tuple[str, str, str]]:
     found = line.installed.get("events", line.namespace)["items"]
     return {
         (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
         for each in found
-        if each["reason"] == "Held"
+        if each["reason"] == reason
     }
 
 
@@ -87,9 +87,10 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert told == [f"{of_gang} See TenantQuota/{tenant}."]
     assert behind in line.installed.cluster.kubectl("describe", "pod", "behind", f"--namespace={line.namespace}").stdout
 
-    # 3. One event of each workload, on what a person applied.
-    line.installed.eventually(lambda: len(events(line)) == 2, "both events")
-    assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind)}
+    # 3. An event on each pod, and one on the workload, which a person applied.
+    line.installed.eventually(lambda: len(events(line)) == 6, "the events")
+    pods = {("Pod", member, told[0]) for member in members}
+    assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind), *pods}
 
     # 4. Metrics.
     assert line.installed.metric("gpu_tiers_held_pods", tenant=tenant, tier="gpu-training") == 5
@@ -103,6 +104,11 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
     line.installed.eventually(lambda: held(line)["pods"] == 0 and not held(line)["line"], "an empty line")
     assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
+    line.installed.eventually(lambda: len(events(line, "Admitted")) == 5, "an event of each gate")
+    assert {(kind, name) for kind, name, _ in events(line, "Admitted")} == {
+        ("Pod", name) for name in (*members, "behind")
+    }
+    assert all("its gate is open now" in message for _, _, message in events(line, "Admitted"))
 
 
 def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:

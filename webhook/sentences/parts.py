@@ -53,6 +53,7 @@ PARTS: Mapping[str, str] = {
     "held-next": "waits for {gpus:gpus}: there is room in the quota of tenant {tenant}, and it is its turn; {place}",
     "held-when-it-came": "{why} when it came. See TenantQuota/{tenant}.",
     "gate-not-opened": "its turn has come, and its GPUs are kept for it, but its gate can't be opened: {problem}",
+    "gate-opened": "was held for {waited}; its gate is open now, and the scheduler looks for a node",
     "would-wait-for-room": "waits for its turn: tenant {tenant} uses {used} of {hard} of {row}{waiting}",
     "would-wait-behind": "waits for its turn: {waiting} in the line of tenant {tenant}",
     "workload-waits": "1 workload waits",

@@ -94,8 +94,14 @@ async def running_ledger(
     )
     pods = ObservedPods(client, cluster, in_force, placements.bound)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
-    gates = OpenedGates(lambda seconds, tier: metrics.observe(HELD_SECONDS, seconds, tier))
     held = HeldPods(client, events, _outermost(cluster, in_force))
+
+    def opened(uid: str, holding: Holding, seconds: float | None) -> None:
+        if seconds is not None:
+            metrics.observe(HELD_SECONDS, seconds, holding.charge.tier or "")
+        held.opened(uid, holding, seconds)
+
+    gates = OpenedGates(opened)
     lines = HeldLines(pods.workload_of, changes.tenant, held.show)
     world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates)
     world.subscribe(changes.everything)
