@@ -16,7 +16,9 @@ FORGOTTEN = 60.0
 class OpenedGates:
     """`opened` gets each pod, what it holds and the seconds for which it was held; None where they are not known."""
 
-    def __init__(self, opened: Callable[[str, Holding, float | None], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, opened: Callable[[str, Holding, float | None], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._opened = opened
         self._clock = clock
         self._failing: dict[str, tuple[str, float, float]] = {}

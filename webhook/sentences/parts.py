@@ -56,6 +56,7 @@ PARTS: Mapping[str, str] = {
     "gate-opened": "was held for {waited}; its gate is open now, and the scheduler looks for a node",
     "would-wait-for-room": "waits for its turn: tenant {tenant} uses {used} of {hard} of {row}{waiting}",
     "would-wait-behind": "waits for its turn: {waiting} in the line of tenant {tenant}",
+    "and-reserved": ", and {gpus} more are reserved for workloads queued earlier",
     "workload-waits": "1 workload waits",
     "workloads-wait": "{count} workloads wait",
     "and-in-line": ", and {waiting} in its line",
