@@ -16,6 +16,7 @@ from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
 from webhook.controllers.opened_gates import OpenedGates
+from webhook.controllers.pending_gpus import PendingGpus
 from webhook.controllers.placements import Placements
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import Client
@@ -47,7 +48,8 @@ class RunningLedger(msgspec.Struct, frozen=True):
     `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
     `placements` measures how long pods waited, and wants to be told of evictions.
-    `lines` has who waits for room, `gates` whose turn has come, and `held` says it to people: run it.
+    `lines` has who waits for room, `gates` whose turn has come, and `held` says it to people: run it. Run `pending`
+    too, which has the GPUs of pods without a node.
     `ports`: where it takes bookings from other replicas.
     """
 
@@ -65,6 +67,7 @@ class RunningLedger(msgspec.Struct, frozen=True):
     lines: HeldLines
     gates: OpenedGates
     held: HeldPods
+    pending: PendingGpus
     ports: tuple[AppPort, ...]
 
 
@@ -103,7 +106,10 @@ async def running_ledger(
 
     gates = OpenedGates(opened)
     lines = HeldLines(pods.workload_of, changes.tenant, held.show)
-    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates)
+    pending = PendingGpus(
+        pods.unplaced, pods.running, cluster.known, lambda: competing.leading and pods.synced, changes.tenant
+    )
+    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates, pending)
     world.subscribe(changes.everything)
     last_round: list[float | None] = [None]
 
@@ -130,6 +136,7 @@ async def running_ledger(
             lines,
             gates,
             held,
+            pending,
             tuple(hand_over.serving(identity, ledger.take)),
         )
     finally:
