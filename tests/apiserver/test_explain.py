@@ -191,7 +191,7 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
         installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
         told = why(installed, namespace, "deploy/web")
     assert re.search(
-        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: tenant ", told
+        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: exceeded ", told
     )
     assert "2 of its 2 pods" not in told
 
