@@ -6,7 +6,7 @@ one, and it is not kept up to date: TenantQuotas have the line as it is.
 
 Each pod gets an Event when it waits and one when its gate opens, as the scheduler writes two for each pod. All writes
 share one pace, so that 5,000 pods cost no more at a time than one does. A pod whose gate opens before it was told is
-told of that alone.
+told of that alone, and one that never stood in a line, because there was room when it came, of nothing.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ MOST_OPENED = 1000
 PAUSE = 0.05
 """Seconds between two pods that are told."""
 MOST_KEPT = 50_000
-"""Pods and workloads that were told and are remembered."""
+"""Pods and workloads that waited, or were told, and are remembered."""
 
 
 class ToTell(msgspec.Struct, frozen=True):
@@ -71,10 +71,14 @@ class HeldPods:
         self._opened: deque[tuple[Regarding, str]] = deque(maxlen=MOST_OPENED)
         self._woken = asyncio.Event()
         self._told: OrderedDict[str, None] = OrderedDict()
+        self._waited: OrderedDict[str, None] = OrderedDict()
         self._failing = False
 
     def show(self, tenant: str, line: HeldLine, waiting: Sequence[tuple[int, InLine]]) -> None:
         """This is a tenant's line now, and the place of each that waits."""
+        for _, each in waiting:
+            for pod in each.waiting.pods:
+                _keep(pod.uid, self._waited)
         found = deque(islice(self._untold(tenant, line, waiting), MOST))
         if found:
             self._due[tenant] = found
@@ -84,10 +88,13 @@ class HeldPods:
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
         """The gate of this pod is open; it was held for so long, if that is known."""
-        self._keep(uid)
-        waited = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
+        waited = uid in self._waited or uid in self._told or (holding.gated is not None and holding.gated.told)
+        _keep(uid, self._told)
+        if not waited:
+            return
+        time = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
         regarding = Regarding("v1", "Pod", holding.name, uid, holding.namespace)
-        self._opened.append((regarding, sentence(Phrase("gate-opened", waited=waited))))
+        self._opened.append((regarding, sentence(Phrase("gate-opened", waited=time))))
         self._woken.set()
 
     async def run(self) -> None:
@@ -144,7 +151,7 @@ class HeldPods:
             self._failed(holding.name, error)
             return
         self._failing = False
-        self._keep(each.pod.uid)
+        _keep(each.pod.uid, self._told)
         if metadata is not None:
             await self._tell_workload(metadata, each.sentence)
 
@@ -183,13 +190,14 @@ class HeldPods:
         except Unreadable:
             workload = controller
         if workload.uid not in self._told:
-            self._keep(workload.uid)
+            _keep(workload.uid, self._told)
             self._events.add(Regarding.of(workload, pod.namespace), REASON, told)
 
-    def _keep(self, uid: str) -> None:
-        self._told[uid] = None
-        if len(self._told) > MOST_KEPT:
-            self._told.popitem(last=False)
+
+def _keep(uid: str, kept: OrderedDict[str, None]) -> None:
+    kept[uid] = None
+    if len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
 
 
 def _told_at(tenant: str, line: HeldLine, nth: int, each: InLine) -> str:

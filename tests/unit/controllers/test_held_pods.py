@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,8 +17,11 @@ from webhook.kube.errors import ApiError, Conflict
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.line_entry import InLine
 from webhook.objects.pods import OwnerReference
+from webhook.policy.quota.held import HeldLine, HeldPlace
 
 Tree = dict[str, Any]
+
+LINE = HeldLine((HeldPlace("lab", "Pod/a", "uid-a", "gpu-training", 1, Decimal(1), ""),))
 
 
 class Pods(EventsKept):
@@ -63,7 +67,10 @@ class Story:
         self.lines.tell("alpha", line)
         await asyncio.sleep(0.03)
 
-    def open(self, pod: GatedPod, seconds: float | None = 750.0) -> None:
+    def open(self, pod: GatedPod, seconds: float | None = 750.0, *, waited: bool = True) -> None:
+        if waited:
+            self.held.show("beta", LINE, [(1, waits(pod))])
+            self.held.show("beta", HeldLine(), [])
         self.held.opened(pod.uid, pod.holding, seconds)
 
 
@@ -171,6 +178,16 @@ async def test_a_pod_whose_gate_opens_is_told_so() -> None:
         assert story.pods.about("a") == [("Admitted", 1, f"was held for 12 minutes; {told}")]
         assert story.pods.about("b") == [("Admitted", 1, f"was held for some time; {told}")]
         assert {each["type"] for each in story.pods.events.values()} == {"Normal"}
+
+
+async def test_a_pod_that_had_room_when_it_came_is_told_nothing() -> None:
+    """Every pod of a row that holds is gated for a moment."""
+    async with Story().running() as story:
+        story.open(a_gated_pod("a"), 0.2, waited=False)
+        story.open(a_gated_pod("told-by-another-leader", told=True), waited=False)
+        await until(lambda: bool(story.pods.events))
+        await asyncio.sleep(0.01)
+        assert story.pods.about("a") == []
 
 
 async def test_a_pod_that_runs_before_it_was_told_that_it_waits_is_told_of_that_alone() -> None:
