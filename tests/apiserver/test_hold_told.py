@@ -111,6 +111,37 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert all("its gate is open now" in message for _, _, message in events(line, "Admitted"))
 
 
+def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(line: Line) -> None:
+    """Two GPUs of the row are free, and reserved for the gang that waits for four."""
+    line.create(line.pod("there", gpus=4))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=4))
+    line.installed.eventually(
+        lambda: "gpu-training" in {each["row"] for each in held(line).get("kept", ())}, "what the gang keeps"
+    )
+
+    def warned(tree: Tree, *arguments: str) -> str:
+        return line.installed.create(tree, line.namespace, *arguments).stderr
+
+    room = (
+        f"tenant told-{line.namespace}: gpu-training is at 4 of 6 GPUs, and 2 more are reserved for workloads queued "
+    )
+    small = line.job("small", pods=1)
+    told = f"{room}earlier; this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"
+    assert told in warned(small, "--dry-run=server")
+    assert told in warned(small)
+    line.installed.eventually(lambda: held(line).get("workloads") == 2, "it, behind the gang")
+
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "labels": small["metadata"].get("labels", {})},
+        "spec": {"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": small["spec"]}},
+    }
+    run_waits = "If that has not changed when a run begins, its pods wait for their turn (onExceed: Hold)"
+    assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
+
+
 def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     tenant, installed = f"told-{line.namespace}", line.installed
     there = line.pod("there", gpus=6)
