@@ -161,11 +161,11 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     ends_in = _ends_in(found.metadata)
     version = found.metadata.resource_version
     return SeenPod(
-        pod, ends_in, made, _preempted(found), unscheduled(found.status.conditions), began, _bound(found), version
+        pod, ends_in, made, _preempted(found), why_unscheduled(found.status.conditions), began, _bound(found), version
     )
 
 
-def unscheduled(conditions: Iterable[PodCondition]) -> str:
+def why_unscheduled(conditions: Iterable[PodCondition]) -> str:
     """Why a pod has no node, in its scheduler's words; "" where none has looked."""
     told = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
     return next(told, "")[:LONGEST_MESSAGE]

@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cluster.pod_informer import RUNNING, PodCondition, unscheduled
+from webhook.cluster.pod_informer import RUNNING, PodCondition, why_unscheduled
 from webhook.cluster.work_of_pod import ContainerAge, began_at, has_work_to_lose, type_shown
 from webhook.kube.client import Client
 from webhook.kube.paths import path
@@ -179,7 +179,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
     if not summary.gpus:
         return summary
     works_since = began_at(found.status.container_statuses) if has_work_to_lose(pod, policy) else None
-    why = "" if spec.node_name else unscheduled(found.status.conditions)
+    why = "" if spec.node_name else why_unscheduled(found.status.conditions)
     return replace(_of_gpu_pod(summary, pod, devices, policy), work_to_lose=works_since, unscheduled=why)
 
 
