@@ -174,7 +174,7 @@ def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
         installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
         waits = asked(installed, namespace, "why-pending", "deploy/web")
         told = asked(installed, namespace, "explain", "deploy/web")
-    refusal = "tenant team-research: gpu-training is at 4 of 4 GPUs; this pod asks for 2."
+    refusal = "exceeded quota: tenant team-research: gpu-training is at 4 of 4 GPUs; this pod asks for 2."
     assert f"Its pods are refused at admission: {refusal}" in waits
     assert "Now it would be told" not in waits
     assert re.search(rf"a new pod +would be refused now: {refusal}", told)
@@ -191,7 +191,7 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
         installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
         told = why(installed, namespace, "deploy/web")
     assert re.search(
-        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: tenant ", told
+        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: exceeded ", told
     )
     assert "2 of its 2 pods" not in told
 

@@ -39,7 +39,7 @@ def test_a_pod_counts_on_the_flavor_of_its_node_as_the_node_is_labelled(
     installed.eventually(lambda: used(installed, tenant) == "2", "another one there")
 
     refused = installed.create(gpu_pod("pinned", 1, nodeSelector=H100), namespace).stderr
-    assert f"tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1." in refused
+    assert f"exceeded quota: tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1." in refused
     placed = installed.create(gpu_pod("placed", 1, nodeName=node), namespace).stderr
     assert "h100 is at 2 of 2 GPUs" in placed, "spec.nodeName is no way around"
     installed.cluster.kubectl("label", "node", node, f"{PRODUCT}-")
@@ -96,7 +96,7 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
     assert lift(installed, "first", namespace, "--dry-run=server") == ""
     assert lift(installed, "first", namespace) == ""
     assert lift(installed, "second", namespace) == ""
-    sentence = f"tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."
+    sentence = f"exceeded quota: tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."
     assert sentence in lift(installed, "third", namespace)
     assert installed.get("pod/third", namespace)["spec"]["schedulingGates"], "it waits on"
     installed.eventually(lambda: used(installed, tenant) == "2", "both on the row")

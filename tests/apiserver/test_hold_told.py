@@ -45,12 +45,12 @@ def held(line: Line) -> Tree:
     return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("held", {})
 
 
-def events(line: Line) -> set[tuple[str, str, str]]:
+def events(line: Line, reason: str = "Held") -> set[tuple[str, str, str]]:
     found = line.installed.get("events", line.namespace)["items"]
     return {
         (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
         for each in found
-        if each["reason"] == "Held"
+        if each["reason"] == reason
     }
 
 
@@ -87,9 +87,10 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert told == [f"{of_gang} See TenantQuota/{tenant}."]
     assert behind in line.installed.cluster.kubectl("describe", "pod", "behind", f"--namespace={line.namespace}").stdout
 
-    # 3. One event of each workload, on what a person applied.
-    line.installed.eventually(lambda: len(events(line)) == 2, "both events")
-    assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind)}
+    # 3. An event on each pod, and one on the workload, which a person applied.
+    line.installed.eventually(lambda: len(events(line)) == 6, "the events")
+    pods = {("Pod", member, told[0]) for member in members}
+    assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind), *pods}
 
     # 4. Metrics.
     assert line.installed.metric("gpu_tiers_held_pods", tenant=tenant, tier="gpu-training") == 5
@@ -103,6 +104,42 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
     line.installed.eventually(lambda: held(line)["pods"] == 0 and not held(line)["line"], "an empty line")
     assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
+    line.installed.eventually(lambda: len(events(line, "Admitted")) == 5, "an event of each gate")
+    assert {(kind, name) for kind, name, _ in events(line, "Admitted")} == {
+        ("Pod", name) for name in (*members, "behind")
+    }
+    assert all("its gate is open now" in message for _, _, message in events(line, "Admitted"))
+
+
+def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(line: Line) -> None:
+    """Two GPUs of the row are free, and reserved for the gang that waits for four."""
+    line.create(line.pod("there", gpus=4))
+    line.eventually_runs("there")
+    line.create(line.job("gang", pods=4))
+    line.installed.eventually(
+        lambda: "gpu-training" in {each["row"] for each in held(line).get("kept", ())}, "what the gang keeps"
+    )
+
+    def warned(tree: Tree, *arguments: str) -> str:
+        return line.installed.create(tree, line.namespace, *arguments).stderr
+
+    room = (
+        f"tenant told-{line.namespace}: gpu-training is at 4 of 6 GPUs, and 2 more are reserved for workloads queued "
+    )
+    small = line.job("small", pods=1)
+    told = f"{room}earlier; this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"
+    assert told in warned(small, "--dry-run=server")
+    assert told in warned(small)
+    line.installed.eventually(lambda: held(line).get("workloads") == 2, "it, behind the gang")
+
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "labels": small["metadata"].get("labels", {})},
+        "spec": {"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": small["spec"]}},
+    }
+    run_waits = "If that has not changed when a run begins, its pods wait for their turn (onExceed: Hold)"
+    assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
 
 
 def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:

@@ -54,7 +54,7 @@ def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant:
     assert f'<th scope="row">{tenant}</th>' in shown
     row = shown.partition(f"<code>{namespace}/Pod/another</code>")[2].partition("</tr>")[0]
     assert 'data-label="Times">2</td>' in row, "who tries again is told once"
-    assert "tenant paged: gpu-batch is at 2 of 2 GPUs; this pod asks for 1." in shown
+    assert "exceeded quota: tenant paged: gpu-batch is at 2 of 2 GPUs; this pod asks for 1." in shown
     assert "gpu-training evicts gpu-serving, gpu-batch, gpu-interactive" in shown
     assert "which leads" in shown
 

@@ -46,7 +46,7 @@ def test_a_part_of_a_gpu_has_a_tier_and_is_charged(sharing: Installed, namespace
     made = json.loads(sharing.create(pod("0.6"), namespace, "--output=json").stdout)
     assert made["spec"]["priorityClassName"] == "gpu-interactive"
     refused = sharing.create(pod("0.6"), namespace).stderr
-    assert "denied the request: tenant zeta: the total is at 0.6 of 1 GPU; this pod asks for 0.6." in refused
+    assert "tenant zeta: the total is at 0.6 of 1 GPU; this pod asks for 0.6." in refused
     change = (
         "annotate",
         "pod",

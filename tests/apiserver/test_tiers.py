@@ -58,8 +58,8 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
         refused = installed.create(gpu_pod("two-more", 2, tier="gpu-training"), namespace)
         assert refused.stderr.strip() == (
             'Error from server (Forbidden): error when creating "STDIN": admission webhook '
-            '"pods.validate.gpu-tiers.dev" denied the request: tenant gamma: gpu-training is at 6 of 6 GPUs; this pod '
-            "asks for 2. Would fit: gpu-batch (3 free). See TenantQuota/gamma."
+            '"pods.validate.gpu-tiers.dev" denied the request: exceeded quota: tenant gamma: gpu-training is at 6 of 6 '
+            "GPUs; this pod asks for 2. Would fit: gpu-batch (3 free). See TenantQuota/gamma."
         )
         installed.eventually(lambda: "gpu-training 6/6" in installed.usage("gamma"), "the usage in the status")
         installed.cluster.kubectl("delete", "pod/holds-six", f"--namespace={namespace}", "--grace-period=0", "--force")

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.apiserver
 
 
 def no_room(tenant: str) -> str:
-    at = f"tenant {tenant}: the total is at 2 of 2 GPUs; this pod asks for 1."
+    at = f"exceeded quota: tenant {tenant}: the total is at 2 of 2 GPUs; this pod asks for 1."
     return f"{at} Would fit: no tier now. See TenantQuota/{tenant}."
 
 

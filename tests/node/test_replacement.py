@@ -103,7 +103,7 @@ def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:
     """The tenant's quota is full: the Deployment is let in, its pods are not. The sentence of that."""
     create(node, namespace, batch("sweep", 1, {}))
     wait_until(lambda: bool(told(node, namespace, "FailedCreate")), SECONDS, "the refusal")
-    sentence = f"tenant {namespace}: gpu-batch is at {GPUS} of {GPUS} GPUs; this pod asks for 1."
+    sentence = f"exceeded quota: tenant {namespace}: gpu-batch is at {GPUS} of {GPUS} GPUs; this pod asks for 1."
     assert f"Its pods are refused at admission: {sentence}" in answer(node, namespace, "why-pending", "deploy/sweep")
     explained = answer(node, namespace, "explain", "deploy/sweep")
     assert "decided by label: the label on the pod says gpu-batch" in explained

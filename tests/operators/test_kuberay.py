@@ -29,7 +29,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.apply(a_raycluster("first", workers=3, gpus=4))
     team.runs(4)
     refused = team.apply(a_raycluster("second", workers=2, gpus=4))
-    assert "RayCluster second asks for 8 GPUs (2 x 4); tenant" in refused
+    assert "exceeded quota: RayCluster second asks for 8 GPUs (2 x 4); tenant" in refused
     assert len(team.pods()) == 4
 
 

@@ -19,7 +19,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.apply(an_lws("first", replicas=1, size=3, gpus=4))
     team.runs(3)
     refused = team.apply(an_lws("second", replicas=1, size=2, gpus=4))
-    assert "LeaderWorkerSet second asks for 8 GPUs (2 x 4); tenant" in refused
+    assert "exceeded quota: LeaderWorkerSet second asks for 8 GPUs (2 x 4); tenant" in refused
     assert len(team.pods()) == 3
 
 

@@ -24,14 +24,14 @@ def test_so_has_every_pod_of_a_jaxjob_and_it_is_refused_as_a_whole(team: Team) -
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
     assert [hooked(pod) for pod in pods] == [["jax"]] * 4
     team.shows("gpu-training 4/8, total 4/16")
-    assert "JAXJob second asks for 6 GPUs (6 x 1); tenant" in team.apply(a_jaxjob("second", workers=6))
+    assert "exceeded quota: JAXJob second asks for 6 GPUs (6 x 1); tenant" in team.apply(a_jaxjob("second", workers=6))
 
 
 def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None:
     team.apply(a_pytorchjob("first"))
     team.runs(4)
     refused = team.apply(a_pytorchjob("second", workers=1, gpus=3))
-    assert "PyTorchJob second asks for 6 GPUs (2 x 3); tenant" in refused
+    assert "exceeded quota: PyTorchJob second asks for 6 GPUs (2 x 3); tenant" in refused
     assert "has 4 of gpu-training free. " in refused
     assert len(team.pods()) == 4
 

@@ -26,7 +26,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     begins(team, "first")
     team.runs(4)
     refused = team.apply(a_volcano_job("second", workers=1, gpus=3))
-    assert "Job second asks for 6 GPUs (2 x 3); tenant" in refused
+    assert "exceeded quota: Job second asks for 6 GPUs (2 x 3); tenant" in refused
     assert "has 4 of gpu-training free. " in refused
     assert len(team.pods()) == 4
 

@@ -92,7 +92,7 @@ class PodReviewer(Reviewer, frozen=True):
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
             charged = _charged(decision)
             usage = self.ledger.usage(charged[0], charged[1].shared) if charged else {}
-            return verdict.fitted(pod_told(decision, usage))
+            return verdict.fitted(pod_told(decision, usage, self.ledger.kept(charged[0]) if charged else {}))
 
         # 5. Nobody passes the line who can't stand in it, but with what is counted already: of its gang, of the pod
         #    whose place it takes, or of a claim.

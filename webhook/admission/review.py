@@ -195,8 +195,10 @@ def allow(
 
 FORBIDDEN = (403, "Forbidden")
 ALREADY_EXISTS = (409, "AlreadyExists")
-TRY_AGAIN = (503, "ServiceUnavailable")
-"""It has no retryAfterSeconds: clients that are built on client-go would wait for it up to ten times within their
+TRY_AGAIN = (429, "TooManyRequests")
+"""The code after which Argo Workflows, Flyte and Airflow wait and create the object again; Flyte doesn't after 503.
+
+It has no retryAfterSeconds: clients that are built on client-go would wait for it up to ten times within their
 worker, and a controller has few of these for the workloads of all tenants."""
 
 

@@ -115,7 +115,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         runs = not decision.elsewhere and not is_suspended(known.whole)
         starts = request.operation == "CREATE" and runs
         usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
-        fit = fit_of(decision, usage)
+        fit = fit_of(decision, usage, ledger.kept(tenant) if tenant and decision.waits else {})
         if decision.waits:
             notes += tuple(counted_while_held(decision, await cluster.lookups.quotas.native(request.namespace)))
         name = tenant.name if tenant else None
@@ -130,9 +130,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         decision, tenant = judged.decision, judged.tenant
         if decision is None or tenant is None or tenant.charged_elsewhere or not judged.runs:
             return ()
-        return growth_told(
-            decision, before.decision if before.runs else None, self.ledger.usage(tenant, decision.shared)
-        )
+        usage, kept = self.ledger.usage(tenant, decision.shared), self.ledger.kept(tenant) if decision.waits else {}
+        return growth_told(decision, before.decision if before.runs else None, usage, kept)
 
     async def _booked(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
         """The verdict once the gang is booked, if it asks for more than `before`.

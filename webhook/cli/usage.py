@@ -1,7 +1,8 @@
 """`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ def usage(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show what each tenant uses of its quota, row by row: █ is used, ▒ is reserved.
+    """Show what each tenant uses of its quota, row by row: █ runs, ▓ has no node yet, ▒ is reserved.
 
     With --at-risk: the GPU-hours that each tenant's training pods have worked, at most, since they saved last.
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback. Exits with 2 where there is no such
@@ -98,14 +99,19 @@ async def _require_api_server(client: Client) -> None:
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:
-    columns = ("Tenant", "Row", "Usage", "Used", "Reserved", "Hard", "Free")
-    rows = [(each.name, row.subject, bar(row), *row.numbers) for each in found for row in each.rows]
+    columns = ("Tenant", "Row", "Usage", "Used", "Pending", "Reserved", "Hard", "Free")
+    rows = [(each.name, row.subject, bar(row), *_numbers(row)) for each in found for row in each.rows]
     notes = [f"{each.name}: {problem}" for each in found for problem in each.problems]
     notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
     tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.held.line, found)))
     return Answer(found, tables, notes)
+
+
+def _numbers(row: RowShown) -> Iterator[str]:
+    used, *others = row.numbers
+    yield from (used, str(row.pending), *others)
 
 
 def _line(tenant: TenantShown) -> Table:
@@ -120,11 +126,10 @@ def _line(tenant: TenantShown) -> Table:
 
 
 def bar(row: RowShown) -> str:
-    """Used and reserved as parts of what is allowed. What is above that does not lengthen it."""
-    used, reserved = row.shares
-    full = min(round(used * BAR), BAR)
-    waiting = min(round((used + reserved) * BAR), BAR) - full
-    return "█" * full + "▒" * waiting + "░" * (BAR - full - waiting)
+    """Parts of what is allowed: what runs, what has no node, what is reserved. What is above does not lengthen it."""
+    ends = [min(round(sum(row.shares[:nth]) * BAR), BAR) for nth in (1, 2, 3)]
+    lengths = [after - before for before, after in pairwise((0, *ends, BAR))]
+    return "".join(sign * length for sign, length in zip("█▓▒░", lengths, strict=True))
 
 
 class GpuHours(Shown, frozen=True):

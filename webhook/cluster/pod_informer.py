@@ -6,7 +6,7 @@ The policy may let a pod count only until it is deleted: charge_of in webhook/po
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -129,7 +129,9 @@ class _MadeClaim(View, frozen=True):
     resource_claim_name: str | None = None
 
 
-class _Condition(View, frozen=True):
+class PodCondition(View, frozen=True):
+    """A condition in a pod's status."""
+
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -138,7 +140,7 @@ class _Condition(View, frozen=True):
 
 
 class _PodStatus(View, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
     resource_claim_statuses: tuple[_MadeClaim, ...] = ()
     container_statuses: tuple[ContainerAge, ...] = ()
 
@@ -158,11 +160,14 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     began = began_at(found.status.container_statuses)
     ends_in = _ends_in(found.metadata)
     version = found.metadata.resource_version
-    return SeenPod(pod, ends_in, made, _preempted(found), _unscheduled(found), began, _bound(found), version)
+    return SeenPod(
+        pod, ends_in, made, _preempted(found), why_unscheduled(found.status.conditions), began, _bound(found), version
+    )
 
 
-def _unscheduled(found: _Pod) -> str:
-    told = (each.message for each in found.status.conditions if each.type == "PodScheduled" and each.status == "False")
+def why_unscheduled(conditions: Iterable[PodCondition]) -> str:
+    """Why a pod has no node, in its scheduler's words; "" where none has looked."""
+    told = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
     return next(told, "")[:LONGEST_MESSAGE]
 
 

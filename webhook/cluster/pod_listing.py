@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cluster.pod_informer import RUNNING
+from webhook.cluster.pod_informer import RUNNING, PodCondition, why_unscheduled
 from webhook.cluster.work_of_pod import ContainerAge, began_at, has_work_to_lose, type_shown
 from webhook.kube.client import Client
 from webhook.kube.paths import path
@@ -41,8 +41,8 @@ class PodSummary(msgspec.Struct, frozen=True):
     `group` its PodGroup. `held`: it waits for quota behind our gate. `ends`: it is being deleted, and its grace
     period ends then. `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone:
     those that it asks for by name, the type that the pod shows by itself, whether each container with GPUs has a
-    preStop, the hook that its annotation asks for, its labels, the scheduler that places it, and since when it has
-    `work_to_lose`, in seconds since 1970.
+    preStop, the hook that its annotation asks for, its labels, the scheduler that places it, why that finds no node in
+    its words, and since when it has `work_to_lose`, in seconds since 1970.
     """
 
     namespace: str
@@ -75,6 +75,7 @@ class PodSummary(msgspec.Struct, frozen=True):
     hook_asked: str = ""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     scheduler: str = ""
+    unscheduled: str = ""
     work_to_lose: float | None = None
 
     @property
@@ -92,6 +93,7 @@ class ListedSpec(PodSpec, frozen=True):
 
 class _Status(View, frozen=True):
     phase: str = "Pending"
+    conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerAge, ...] = ()
 
 
@@ -177,7 +179,8 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
     if not summary.gpus:
         return summary
     works_since = began_at(found.status.container_statuses) if has_work_to_lose(pod, policy) else None
-    return replace(_of_gpu_pod(summary, pod, devices, policy), work_to_lose=works_since)
+    why = "" if spec.node_name else why_unscheduled(found.status.conditions)
+    return replace(_of_gpu_pod(summary, pod, devices, policy), work_to_lose=works_since, unscheduled=why)
 
 
 def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:

@@ -1,123 +1,203 @@
-"""Says on pods that wait for their turn what they wait for, and once on the workload, where people look.
+"""Says on pods that wait for their turn what they wait for, once on their workload, and on each when its gate opens.
 
 The API server writes into the condition PodScheduled of such a pod that gates block it, and names no cause. The message
-may be another; the reason stays, for autoscalers know it and buy no nodes. Each message costs a write, so that only the
-first pod of what waits as one gets one, and it is not kept up to date: TenantQuotas have the line as it is.
+may be another; the reason stays, for autoscalers know it and buy no nodes. Only the first pod of what waits as one gets
+one, and it is not kept up to date: TenantQuotas have the line as it is.
+
+Each pod gets an Event when it waits and one when its gate opens, as the scheduler writes two for each pod. All writes
+share one pace, so that 5,000 pods cost no more at a time than one does. A pod whose gate opens before it was told is
+told of that alone, and one that never stood in a line, because there was room when it came, of nothing.
 """
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import msgspec
 
-from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.event_writer import EventSeries, EventWriter, Regarding
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import RFC_3339
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.line_entry import InLine
+from webhook.ledger.protocol import Holding
 from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.charges import together
 from webhook.policy.quota.held import HeldLine, NoRoom, why_held
+from webhook.report.waiting import long_time
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
 
 REASON = "Held"
-MOST = 20
+OPENED = "Admitted"
+MOST = 100
 """Pods of a tenant that are told at once, those whose turn comes first; the others when the line is looked at next."""
+MOST_OPENED = 1000
+"""Pods whose gates were opened and that are told of it in their turn; of more the oldest go without."""
 PAUSE = 0.05
-"""Seconds between two of them."""
-MOST_KEPT = 10_000
-"""Pods and workloads that were told and are remembered."""
+"""Seconds between two pods that are told."""
+MOST_KEPT = 50_000
+"""Pods and workloads that waited, or were told, and are remembered."""
 
 
 class ToTell(msgspec.Struct, frozen=True):
-    """A pod, and what it is to be told."""
+    """A pod, and what it is to be told. `first`: it stands for all that wait with it, and gets the condition."""
 
     pod: GatedPod
     sentence: str
+    first: bool
 
 
 class HeldPods:
-    """`show` it each line, which never waits; run `run` as a task and cancel it."""
+    """`show` it each line, and `opened` each gate, which never waits; run `run` as a task and cancel it."""
 
     def __init__(self, client: Client, events: EventWriter, outermost: Outermost, pause: float = PAUSE) -> None:
         self._client = client
         self._events = events
         self._outermost = outermost
         self._pause = pause
-        self._due: dict[str, list[ToTell]] = {}
+        self._due: OrderedDict[str, deque[ToTell]] = OrderedDict()
+        self._opened: deque[tuple[Regarding, str]] = deque(maxlen=MOST_OPENED)
         self._woken = asyncio.Event()
         self._told: OrderedDict[str, None] = OrderedDict()
+        self._waited: OrderedDict[str, None] = OrderedDict()
         self._failing = False
 
     def show(self, tenant: str, line: HeldLine, waiting: Sequence[tuple[int, InLine]]) -> None:
         """This is a tenant's line now, and the place of each that waits."""
-        untold = ((nth, each) for nth, each in waiting if not self._is_told(each.waiting.first))
-        found = [ToTell(each.waiting.first, _told_at(tenant, line, nth, each)) for nth, each in islice(untold, MOST)]
-        self._due[tenant] = found
+        for _, each in waiting:
+            for pod in each.waiting.pods:
+                _keep(pod.uid, self._waited)
+        found = deque(islice(self._untold(tenant, line, waiting), MOST))
         if found:
+            self._due[tenant] = found
             self._woken.set()
+        else:
+            self._due.pop(tenant, None)
+
+    def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
+        """The gate of this pod is open; it was held for so long, if that is known."""
+        waited = uid in self._waited or uid in self._told or (holding.gated is not None and holding.gated.told)
+        _keep(uid, self._told)
+        if not waited:
+            return
+        time = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
+        regarding = Regarding("v1", "Pod", holding.name, uid, holding.namespace)
+        self._opened.append((regarding, sentence(Phrase("gate-opened", waited=time))))
+        self._woken.set()
 
     async def run(self) -> None:
         while True:
             await self._woken.wait()
-            self._woken.clear()
-            for tenant in [*self._due]:
-                for each in self._due.pop(tenant, ()):
-                    try:
-                        await self._tell(each)
-                    except Exception:
-                        log.exception("held pod not told")
-                    await asyncio.sleep(self._pause)
+            try:
+                if self._opened:
+                    await self._tell_opened(*self._opened.popleft())
+                elif (each := self._next()) is not None:
+                    await self._tell(each)
+                else:
+                    self._woken.clear()
+                    continue
+            except Exception:
+                log.exception("held pod not told")
+            await asyncio.sleep(self._pause)
 
-    def _is_told(self, pod: GatedPod) -> bool:
-        return pod.uid in self._told or pod.holding.gated is None or pod.holding.gated.told
+    def _untold(self, tenant: str, line: HeldLine, waiting: Iterable[tuple[int, InLine]]) -> Iterator[ToTell]:
+        """The first pod of each that waits, and then the others."""
+        of_gangs: list[tuple[int, InLine]] = []
+        for nth, each in waiting:
+            first = each.waiting.first
+            if not (first.uid in self._told or first.holding.gated is None or first.holding.gated.told):
+                yield ToTell(first, _told_at(tenant, line, nth, each), first=True)
+            if len(each.waiting.pods) > 1:
+                of_gangs.append((nth, each))
+        for nth, each in of_gangs:
+            for pod in each.waiting.pods[1:]:
+                if pod.uid not in self._told:
+                    yield ToTell(pod, _told_at(tenant, line, nth, each), first=False)
+
+    def _next(self) -> ToTell | None:
+        """The next pod of the tenant that has waited longest for one."""
+        while self._due:
+            tenant, due = self._due.popitem(last=False)
+            each = due.popleft()
+            if due:
+                self._due[tenant] = due
+            if each.pod.uid not in self._told:
+                return each
+        return None
 
     async def _tell(self, each: ToTell) -> None:
         """What has changed meanwhile is looked at again with the next line."""
         holding = each.pod.holding
-        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": each.sentence}
-        at = {"uid": each.pod.uid, "resourceVersion": holding.gated.version if holding.gated else ""}
-        where = f"{path('v1', 'pods', holding.namespace, holding.name)}/status"
         try:
-            patch = {"metadata": at, "status": {"conditions": [gated]}}
-            metadata = view(await self._client.patch(where, patch, strategic=True), Named).metadata
+            metadata = await self._write_condition(each) if each.first else None
+            await self._write_event(
+                Regarding("v1", "Pod", holding.name, each.pod.uid, holding.namespace), REASON, each.sentence
+            )
         except (Conflict, NotFound):
             return
         except ApiError as error:
-            if not self._failing:
-                log.warning("held pod not told", {"pod": holding.name, "error": str(error)})
-            self._failing = True
+            self._failed(holding.name, error)
             return
         self._failing = False
-        self._keep(each.pod.uid)
-        await self._tell_workload(metadata, each.sentence)
+        _keep(each.pod.uid, self._told)
+        if metadata is not None:
+            await self._tell_workload(metadata, each.sentence)
+
+    async def _write_condition(self, each: ToTell) -> Metadata:
+        holding = each.pod.holding
+        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": each.sentence}
+        at = {"uid": each.pod.uid, "resourceVersion": holding.gated.version if holding.gated else ""}
+        where = f"{path('v1', 'pods', holding.namespace, holding.name)}/status"
+        patch = {"metadata": at, "status": {"conditions": [gated]}}
+        return view(await self._client.patch(where, patch, strategic=True), Named).metadata
+
+    async def _write_event(self, regarding: Regarding, reason: str, told: str) -> None:
+        """Create it; one that is there was written by whoever led before."""
+        series = EventSeries(regarding, reason, told)
+        with suppress(Conflict):
+            await self._client.create(series.home, series.created(1, datetime.now(UTC).strftime(RFC_3339)))
+
+    async def _tell_opened(self, regarding: Regarding, told: str) -> None:
+        try:
+            await self._write_event(regarding, OPENED, told)
+        except NotFound:  # its namespace is gone
+            return
+        except ApiError as error:
+            self._failed(regarding.name, error)
+
+    def _failed(self, pod: str, error: ApiError) -> None:
+        if not self._failing:
+            log.warning("held pod not told", {"pod": pod, "error": str(error)})
+        self._failing = True
 
     async def _tell_workload(self, pod: Metadata, told: str) -> None:
-        regarding = Regarding("v1", "Pod", pod.name, pod.uid, pod.namespace)
-        if (controller := pod.controller) is not None:
-            try:
-                workload = await self._outermost(pod.namespace, controller) or controller
-            except Unreadable:
-                workload = controller
-            regarding = Regarding.of(workload, pod.namespace)
-        if regarding.kind == "Pod" or regarding.uid not in self._told:
-            self._keep(regarding.uid)
-            self._events.add(regarding, REASON, told)
+        if (controller := pod.controller) is None:
+            return
+        try:
+            workload = await self._outermost(pod.namespace, controller) or controller
+        except Unreadable:
+            workload = controller
+        if workload.uid not in self._told:
+            _keep(workload.uid, self._told)
+            self._events.add(Regarding.of(workload, pod.namespace), REASON, told)
 
-    def _keep(self, uid: str) -> None:
-        self._told[uid] = None
-        if len(self._told) > MOST_KEPT:
-            self._told.popitem(last=False)
+
+def _keep(uid: str, kept: OrderedDict[str, None]) -> None:
+    kept[uid] = None
+    if len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
 
 
 def _told_at(tenant: str, line: HeldLine, nth: int, each: InLine) -> str:

@@ -86,6 +86,9 @@ class ObservedPods:
         """The pods with GPUs that are on no node, if pods are followed."""
         return self._on_nodes.waiting() if self._on_nodes else ()
 
+    def unplaced(self) -> Iterator[tuple[str, Holding]]:
+        return self._on_nodes.unplaced() if self._on_nodes else iter(())
+
     def workload_of(self, uid: str) -> str:
         """What made a pod that waits, as kind/name, else the pod; "" where no such pod is known."""
         return self._on_nodes.workload_of(uid) if self._on_nodes else ""

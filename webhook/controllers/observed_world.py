@@ -20,6 +20,7 @@ from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.opened_gates import OpenedGates
+from webhook.controllers.pending_gpus import PendingGpus
 from webhook.kube.client import Client
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.wire import RFC_3339
@@ -155,6 +156,7 @@ class ObservedWorld:
         events: EventWriter,
         lines: HeldLines,
         gates: OpenedGates,
+        pending: PendingGpus,
     ) -> None:
         self._cluster = cluster
         self._in_force = in_force
@@ -163,6 +165,7 @@ class ObservedWorld:
         self._events = events
         self._lines = lines
         self._gates = gates
+        self._pending = pending
         self._stranded: dict[str, frozenset[str]] = {}
 
     def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
@@ -170,6 +173,7 @@ class ObservedWorld:
 
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
         self._lines.begin()
+        self._pending.begin()
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
@@ -179,7 +183,9 @@ class ObservedWorld:
     def status(self, version: Version, count: Count) -> Status:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
         told = conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
-        return told | self._lines.status(version.name, version.quota.status, holds=version.in_force.holds)
+        before = version.quota.status
+        told |= self._lines.status(version.name, before, holds=version.in_force.holds)
+        return told | self._pending.status(version.name, before)
 
     def lets_go(self, namespace: str) -> bool:
         found = self._cluster.seen_namespace(namespace)

@@ -14,9 +14,11 @@ FORGOTTEN = 60.0
 
 
 class OpenedGates:
-    """`opened` gets the seconds for which a pod was held, with its tier."""
+    """`opened` gets each pod, what it holds and the seconds for which it was held; None where they are not known."""
 
-    def __init__(self, opened: Callable[[float, str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, opened: Callable[[str, Holding, float | None], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._opened = opened
         self._clock = clock
         self._failing: dict[str, tuple[str, float, float]] = {}
@@ -36,8 +38,7 @@ class OpenedGates:
             raise
         self._failing.pop(uid, None)
         since = holding.gated.since if holding.gated else ""
-        if (seconds := seconds_between(since, datetime.now(UTC).isoformat())) is not None:
-            self._opened(seconds, holding.charge.tier or "")
+        self._opened(uid, holding, seconds_between(since, datetime.now(UTC).isoformat()))
 
     def stuck(self) -> Iterator[tuple[str, float]]:
         """Namespaces with pods whose gates can't be opened, and for how many seconds each has been tried."""

@@ -88,6 +88,12 @@ class PodsOnNodes:
     def waiting(self) -> Iterable[WaitingPod]:
         return self._waiting.values()
 
+    def unplaced(self) -> Iterator[tuple[str, Holding]]:
+        """The pods that hold GPUs and have no node yet, by their uids. Those behind our gate hold none."""
+        for uid in self._waiting:
+            if (holding := self._observer.get(uid)) is not None:
+                yield uid, holding
+
     def workload_of(self, uid: str) -> str:
         """What made a pod that waits, as kind/name, else the pod; "" where no such pod waits."""
         found = self._waiting.get(uid)

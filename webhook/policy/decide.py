@@ -26,9 +26,9 @@ from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
-from webhook.policy.quota.held import KeptRow, row_before
+from webhook.policy.quota.held import KeptRow, reserved_before, row_before
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
-from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
+from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota, reserved_ahead
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
@@ -127,8 +127,10 @@ def pod_fits_ever(decision: Decision) -> Fit:
     return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
 
 
-def pod_told(decision: Decision, usage: Usage) -> Fit:
-    """What is said of a pod that waits for its turn: the refusal where it never fits, or which row is full.
+def pod_told(decision: Decision, usage: Usage, kept: Mapping[str, KeptRow]) -> Fit:
+    """What is said of a pod that waits for its turn: the refusal where it never fits, or which row has no room for it.
+
+    `kept` are the rows of which GPUs are reserved for pods queued earlier.
 
     The row is for a person who makes a pod: of others it is said when their workload is applied.
     """
@@ -136,13 +138,22 @@ def pod_told(decision: Decision, usage: Usage) -> Fit:
     tenant = asked.facts.tenant
     if fit.refusal or charge is None or tenant is None or asked.pod.metadata.controller is not None:
         return fit
-    short = shortfall((charge,), tenant, usage)
-    return Fit(None, (*fit.warnings, *([_full(short, tenant)] if short else ())))
-
-
-def _full(short: Shortfall, tenant: Tenant) -> AdmissionWarning:
-    row, used, gpus = short.row, short.usage.get(short.row, Decimal(0)), short.charge.gpus
-    return AdmissionWarning("pod-waits", tenant=tenant.name, row=row.subject, used=used, hard=row.hard, gpus=gpus)
+    ahead = reserved_before(charge.tier, kept, tenant, usage, asked.policy.tiers)
+    taken = {row: usage.get(row, Decimal(0)) + ahead.get(row, Decimal(0)) for row in tenant.rows}
+    short = shortfall((charge,), tenant, taken)
+    if short is None:
+        return fit
+    row = short.row
+    told = AdmissionWarning(
+        "pod-waits",
+        tenant=tenant.name,
+        row=row.subject,
+        used=usage.get(row, Decimal(0)),
+        hard=row.hard,
+        reserved=reserved_ahead(ahead.get(row, Decimal(0))),
+        gpus=short.charge.gpus,
+    )
+    return Fit(None, (*fit.warnings, told))
 
 
 def pod_before_line(decision: Decision, kept: Mapping[str, KeptRow]) -> Fit:

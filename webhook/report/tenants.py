@@ -15,6 +15,8 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 class RowShown(Shown, frozen=True):
     """A row of a quota, in GPUs. `free` is what is neither used nor reserved.
 
+    `pending` is what of `used` is used by pods without a node, as of ten to twenty seconds ago.
+
     `on_exceed` is what is done above this row; "" where it is what is done above the others.
     """
 
@@ -24,6 +26,7 @@ class RowShown(Shown, frozen=True):
     reserved: Gpus
     free: Gpus
     on_exceed: str = ""
+    pending: Gpus = 0
 
     @property
     def numbers(self) -> tuple[str, str, str, str]:
@@ -35,8 +38,12 @@ class RowShown(Shown, frozen=True):
         return bool(self.hard) and not self.free
 
     @property
-    def shares(self) -> tuple[float, float]:
-        return (self.used / self.hard, self.reserved / self.hard) if self.hard else (0.0, 0.0)
+    def shares(self) -> tuple[float, float, float]:
+        """What pods on nodes use, what the other pods use, and what is reserved, as parts of what is allowed."""
+        if not self.hard:
+            return 0.0, 0.0, 0.0
+        pending = min(self.pending, self.used)
+        return (self.used - pending) / self.hard, pending / self.hard, self.reserved / self.hard
 
 
 class PlaceShown(Shown, frozen=True):
@@ -95,12 +102,12 @@ def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
 
 def tenant_shown(found: TenantQuota) -> TenantShown:
     """A TenantQuota as it says of itself; one that nobody has counted yet has no rows."""
-    usage = found.status.get("usage")
+    usage, pending = found.status.get("usage"), _pending(found.status.get("pending"))
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
     holds = frozenset(row.label for row in found.tenant.rows if row.holds) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_row(each, holds) for each in usage or () if isinstance(each, dict)),
+        rows=tuple(_row(each, holds, pending) for each in usage or () if isinstance(each, dict)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         held=_held(found.status.get("held")),
@@ -133,13 +140,20 @@ def _number(told: object) -> int:
     return told if isinstance(told, int) else 0
 
 
-def _row(usage: dict[str, Any], holds: frozenset[str]) -> RowShown:
+def _pending(told: object) -> dict[str, Gpus]:
+    """The GPUs of pods without a node, by row."""
+    rows = _trees(told.get("rows")) if isinstance(told, dict) else []
+    return {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in rows}
+
+
+def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
     hard, used, reserved = (_gpus(usage.get(key)) for key in ("hard", "used", "reserved"))
     free = max(hard - used - reserved, Decimal(0))
     subject = " on ".join(named) or "total"
     numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
-    return RowShown(subject, *numbers, on_exceed="Hold" if subject in holds else "")
+    on_exceed = "Hold" if subject in holds else ""
+    return RowShown(subject, *numbers, on_exceed=on_exceed, pending=pending.get(subject, 0))
 
 
 def _gpus(text: object) -> Decimal:

@@ -48,10 +48,10 @@ class RefusedPods(Shown, frozen=True):
 
     def said(self, now: datetime) -> str:
         often = "once," if self.times == 1 else f"{self.times} times, the last time"
-        told = f"{self.controller} was refused {often} {_long(now - self.last)} ago."
+        told = f"{self.controller} was refused {often} {long_time(now - self.last)} ago."
         if self.tries_again <= now:
             return f"{told} It may try again at any moment."
-        return f"{told} It tries again by itself, within {_long(self.tries_again - now)} or so."
+        return f"{told} It tries again by itself, within {long_time(self.tries_again - now)} or so."
 
 
 def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
@@ -113,7 +113,7 @@ def _time(text: object) -> datetime | None:
     return found if found.tzinfo else None
 
 
-def _long(time: timedelta) -> str:
+def long_time(time: timedelta) -> str:
     """Such as: 40 seconds, 3 minutes, 5 hours."""
     seconds = max(round(time.total_seconds()), 1)
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):

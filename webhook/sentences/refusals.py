@@ -115,11 +115,14 @@ _OF_HOOKS: Mapping[str, str] = {
     "hook-value-wrong": '"{value:shown}" {error}',
     "hook-time-wrong": '"{value:shown}" is no time to save; write seconds, from 1 to {most}',
 }
-_OF_QUOTAS: Mapping[str, str] = {
+EXCEEDED = "exceeded quota: "
+"""How each refusal begins that ends when others of the tenant end.
+
+Argo Workflows, Tekton, Flyte and Airflow look for these words, in lower case, in a create that is refused with 403, as
+the API server's own ResourceQuotas refuse it. They create the object again later. Without the words the step fails.
+"""
+_OF_ROOM: Mapping[str, str] = {
     "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
-    "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
-    "gang-names-node": "{node:shown} is named, so these pods would not wait for quota with the others of their gang, "
-    "as tenant {tenant} has it; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: {node:shown}}}",
     "node-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, which "
     "names its node and can't wait; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: "
     "{node:shown}}}",
@@ -129,6 +132,12 @@ _OF_QUOTAS: Mapping[str, str] = {
     "would get GPUs of another flavor; leave its gate and its nodes as they are until then",
     "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
     ". {flavor}{fits}",
+}
+_OF_QUOTAS: Mapping[str, str] = {
+    **{each: EXCEEDED + text for each, text in _OF_ROOM.items()},
+    "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
+    "gang-names-node": "{node:shown} is named, so these pods would not wait for quota with the others of their gang, "
+    "as tenant {tenant} has it; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: {node:shown}}}",
 }
 _OF_THE_API_SERVER: Mapping[str, str] = {
     "kind-not-served": '"{version:shown}" has no {kind}; write {served}',

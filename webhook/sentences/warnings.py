@@ -352,20 +352,26 @@ WITHOUT_ID: Mapping[str, str] = {
     "let-in": "{refusal}",
     "let-in-over-quota": "{refusal} It is let in, because the tenant's onExceed is Warn.",
     "not-in-force": "{refusal}; this quota is not in force",
-    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so {start} "
-    "of its pods can start now",
-    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so {start} "
-    "of its pods can start now",
-    "its-pods-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so its pods "
-    "use more than the quota (onExceed: Warn)",
-    "more-pods-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so its pods "
-    "use more than the quota (onExceed: Warn)",
-    "its-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so its pods "
-    "wait for their turn (onExceed: Hold)",
-    "more-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so those pods "
-    "wait for their turn (onExceed: Hold)",
-    "pod-waits": "tenant {tenant}: {row} is at {used} of {hard:gpus}; this pod asks for {gpus}, so it waits for its "
-    "turn (onExceed: Hold)",
+    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus} in all, so "
+    "{start} of its pods can start now",
+    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus} more, so "
+    "{start} of its pods can start now",
+    "its-pods-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus} in all, so "
+    "its pods use more than the quota (onExceed: Warn)",
+    "more-pods-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus} more, so "
+    "its pods use more than the quota (onExceed: Warn)",
+    "its-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus} in all, so "
+    "its pods wait for their turn (onExceed: Hold)",
+    "more-pods-wait": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus} more, so "
+    "those pods wait for their turn (onExceed: Hold)",
+    "no-room-for-a-run": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; each run of {what} asks for "
+    "{gpus} in all. If that has not changed when a run begins, its pods are refused until there is room",
+    "a-run-over": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; each run of {what} asks for {gpus} in "
+    "all. If that has not changed when a run begins, its pods use more than the quota (onExceed: Warn)",
+    "a-run-waits": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; each run of {what} asks for {gpus} "
+    "in all. If that has not changed when a run begins, its pods wait for their turn (onExceed: Hold)",
+    "pod-waits": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; this pod asks for {gpus}, so it waits "
+    "for its turn (onExceed: Hold)",
     "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
     "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
     "new-pods-demoted": "tenant {tenant} has no room for it in {chosen}: new pods of this {kind} run as {tier}"

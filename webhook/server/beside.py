@@ -113,7 +113,7 @@ class Beside:
 
         kueue, volcano = map(tells, SCHEDULERS)
         writers = backstop, bounds, labels, publisher, kueue, volcano
-        self._parts = *writers, in_vain, told, watch, gpu_seconds, charged.held
+        self._parts = *writers, in_vain, told, watch, gpu_seconds, charged.held, charged.pending
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

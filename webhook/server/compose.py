@@ -177,6 +177,7 @@ def _gauges(
     gauges.of_policy(metrics, in_force)
     gauges.of_ledger(metrics, charged)
     gauges.of_waits(metrics, in_force, charged)
+    gauges.of_pending(metrics, charged)
     gauges.of_lines(metrics, charged)
     gauges.of_heads(metrics, known, charged)
     gauges.of_tenants(metrics, known, charged.ledger)

@@ -27,6 +27,7 @@ from webhook.server.metric_table import (
     LEDGER_GPUS,
     LEDGER_ROUND,
     LINE_HEAD,
+    PENDING_GPUS,
     PENDING_OLDEST,
     POLICY_INFO,
     POLICY_LOADED,
@@ -79,6 +80,16 @@ def of_waits(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) 
         yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
 
     metrics.sample(PENDING_OLDEST, oldest)
+
+
+def of_pending(metrics: Metrics, charged: RunningLedger) -> None:
+    """What of each row is used by pods without a node, while this process leads."""
+
+    def pending() -> Iterator[Sample]:
+        for tenant, row, gpus in charged.pending.rows():
+            yield (tenant, row.tier or "", row.flavor or ""), float(gpus)
+
+    metrics.sample(PENDING_GPUS, pending)
 
 
 def of_lines(metrics: Metrics, charged: RunningLedger) -> None:

@@ -263,6 +263,13 @@ PENDING_OLDEST = Metric(
     "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits. The replica "
     "that leads shows it.",
 )
+PENDING_GPUS = Metric(
+    "gpu_tiers_pending_gpus",
+    "gauge",
+    ("tenant", "tier", "flavor"),
+    "GPUs of a quota row that pods use which have no node yet; tier and flavor as in gpu_tiers_ledger_gpus, of which "
+    "they are a part. Ten to twenty seconds old. The replica that leads shows them.",
+)
 HELD_PODS = Metric(
     "gpu_tiers_held_pods",
     "gauge",

@@ -16,6 +16,7 @@ from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
 from webhook.controllers.opened_gates import OpenedGates
+from webhook.controllers.pending_gpus import PendingGpus
 from webhook.controllers.placements import Placements
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import Client
@@ -47,7 +48,8 @@ class RunningLedger(msgspec.Struct, frozen=True):
     `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
     `placements` measures how long pods waited, and wants to be told of evictions.
-    `lines` has who waits for room, `gates` whose turn has come, and `held` says it to people: run it.
+    `lines` has who waits for room, `gates` whose turn has come, and `held` says it to people: run it. Run `pending`
+    too, which has the GPUs of pods without a node.
     `ports`: where it takes bookings from other replicas.
     """
 
@@ -65,6 +67,7 @@ class RunningLedger(msgspec.Struct, frozen=True):
     lines: HeldLines
     gates: OpenedGates
     held: HeldPods
+    pending: PendingGpus
     ports: tuple[AppPort, ...]
 
 
@@ -94,10 +97,19 @@ async def running_ledger(
     )
     pods = ObservedPods(client, cluster, in_force, placements.bound)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
-    gates = OpenedGates(lambda seconds, tier: metrics.observe(HELD_SECONDS, seconds, tier))
     held = HeldPods(client, events, _outermost(cluster, in_force))
+
+    def opened(uid: str, holding: Holding, seconds: float | None) -> None:
+        if seconds is not None:
+            metrics.observe(HELD_SECONDS, seconds, holding.charge.tier or "")
+        held.opened(uid, holding, seconds)
+
+    gates = OpenedGates(opened)
     lines = HeldLines(pods.workload_of, changes.tenant, held.show)
-    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates)
+    pending = PendingGpus(
+        pods.unplaced, pods.running, cluster.known, lambda: competing.leading and pods.synced, changes.tenant
+    )
+    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates, pending)
     world.subscribe(changes.everything)
     last_round: list[float | None] = [None]
 
@@ -124,6 +136,7 @@ async def running_ledger(
             lines,
             gates,
             held,
+            pending,
             tuple(hand_over.serving(identity, ledger.take)),
         )
     finally:

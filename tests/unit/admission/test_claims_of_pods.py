@@ -78,7 +78,7 @@ def a_card_s_user() -> Tree:
 async def test_pods_that_share_a_claim_are_charged_for_it_once() -> None:
     world = World(ALPHA, a_claim(count=4))
     assert [(await world.create(sharing())).allowed for _ in range(3)] == [True] * 3
-    assert (await world.create(by_name())).sentence.startswith("tenant alpha: gpu-training is at 4 of 4 GPUs")
+    assert (await world.create(by_name())).sentence.startswith("exceeded quota: tenant alpha: gpu-training is at 4")
 
 
 async def test_each_pod_of_a_template_has_a_claim_of_its_own() -> None:

@@ -13,7 +13,10 @@ H100 = {PRODUCT: "H100"}
 POLICY = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": H100}])
 NODE = Built({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {**H100, "zone": "b"}}})
 ONE = {"nvidia.com/gpu": 1}
-SENTENCE = "tenant alpha: h100 is at 2 of 2 GPUs; this pod asks for 2. Would fit: no tier now. See TenantQuota/alpha."
+SENTENCE = (
+    "exceeded quota: tenant alpha: h100 is at 2 of 2 GPUs; this pod asks for 2. Would fit: no tier now. "
+    "See TenantQuota/alpha."
+)
 
 
 @pytest.fixture

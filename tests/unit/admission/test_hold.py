@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from tests.builders import a_job, a_pod, a_replicaset, a_tenant
+from tests.builders import a_job, a_pod, a_replicaset, a_tenant, a_workload
 from tests.builders.world import Answer, World
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
@@ -53,3 +53,31 @@ async def test_who_names_its_node_takes_the_place_of_a_preempted_pod_of_its_own_
     another = await world.create(pod.named("another"))
     assert not another.allowed
     assert "is kept for pods that wait before this pod" in another.sentence
+
+
+async def test_who_applies_a_workload_is_told_of_those_that_are_queued_before_it() -> None:
+    """Its row has room, and the queue keeps that for a workload of the same tier."""
+    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
+    assert not any("wait for their turn" in each for each in (await world.validate(job)).warnings)
+    world.ledger.kept = lambda _: {"total": KeptRow("gpu-batch")}  # type: ignore[method-assign]
+    told = "the total is at 0 of 4 GPUs, and 4 more are reserved for workloads queued earlier; "
+    for dry_run in (False, True):
+        assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
+            f"tenant alpha: {told}this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"
+        )
+    alone = await world.create(a_pod().asking(1).of_tier("gpu-batch"))
+    assert alone.warnings[-1] == (f"tenant alpha: {told}this pod asks for 1, so it waits for its turn (onExceed: Hold)")
+    higher = await world.validate(a_job(a_pod().asking(1).of_tier("gpu-training")))
+    assert not any("wait for their turn" in each for each in higher.warnings), "it comes before those that wait"
+
+
+async def test_a_cronjob_is_told_of_its_runs() -> None:
+    world = World(a_tenant(onExceed="Hold").allowing("2"))
+    assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
+    template = {"spec": {"template": a_pod().asking(1).template()}}
+    cron_job = a_workload("batch/v1", "CronJob", schedule="@daily", jobTemplate=template)
+    assert (await world.validate(cron_job)).warnings[-1] == (
+        "tenant alpha: the total is at 2 of 2 GPUs; each run of this CronJob asks for 1 in all. If that has not "
+        "changed when a run begins, its pods wait for their turn (onExceed: Hold)"
+    )

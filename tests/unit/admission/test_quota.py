@@ -31,8 +31,8 @@ async def test_the_sentence_of_a_pod_over_quota() -> None:
     answers = await admitted(world, "2", "gpu-training", count=4)
     assert [answer.allowed for answer in answers] == [True, True, True, False]
     assert answers[3].sentence == (
-        "tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. Would fit: gpu-batch (3 free). "
-        "See TenantQuota/alpha."
+        "exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
+        "Would fit: gpu-batch (3 free). See TenantQuota/alpha."
     )
     assert answers[3].response["status"]["reason"] == "Forbidden"
 
@@ -81,7 +81,7 @@ async def test_two_hundred_creates_at_once_against_fifty_gpus() -> None:
     assert sum(answer.allowed for answer in answers) == 50
     (sentence,) = {answer.sentence for answer in answers if not answer.allowed}
     assert sentence == (
-        "tenant alpha: the total is at 50 of 50 GPUs; this pod asks for 1. Would fit: no tier now. "
+        "exceeded quota: tenant alpha: the total is at 50 of 50 GPUs; this pod asks for 1. Would fit: no tier now. "
         "See TenantQuota/alpha."
     )
 
@@ -104,7 +104,7 @@ async def test_where_the_tenant_is_warned_only() -> None:
     world = World(alpha(onExceed="Warn"))
     answers = await admitted(world, "4", "gpu-training", count=2)
     assert [answer.allowed for answer in answers] == [True, True]
-    assert answers[1].warnings[0].startswith("tenant alpha: gpu-training is at 4 of 6 GPUs; this pod asks for 4.")
+    assert answers[1].warnings[0].startswith("exceeded quota: tenant alpha: gpu-training is at 4 of 6 GPUs; this pod")
 
 
 async def test_where_the_tenant_demotes() -> None:
@@ -122,7 +122,7 @@ async def test_where_the_tenant_demotes() -> None:
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)
-    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
+    assert "tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2." in answer.sentence
 
 
 async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named() -> None:
@@ -131,7 +131,8 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     await admitted(world, "2", "gpu-training")
     (answer,) = await admitted(world, "3", "gpu-training")
     assert answer.sentence == (
-        "tenant alpha: the total is at 2 of 4 GPUs; this pod asks for 3. Would fit: no tier now. See TenantQuota/alpha."
+        "exceeded quota: tenant alpha: the total is at 2 of 4 GPUs; this pod asks for 3. Would fit: no tier now. "
+        "See TenantQuota/alpha."
     )
 
 
@@ -159,7 +160,7 @@ async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
     pod = a_pod().asking("2").in_group("gang")
     assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
     answer = await world.create(pod)
-    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; group gang of 2 pods asks for 4.")
+    assert "tenant alpha: gpu-training is at 6 of 6 GPUs; group gang of 2 pods asks for 4." in answer.sentence
 
 
 async def test_a_demotion_never_lifts() -> None:
@@ -167,7 +168,7 @@ async def test_a_demotion_never_lifts() -> None:
     await admitted(world, "3", "gpu-batch")
     (answer,) = await admitted(world, "1", "gpu-batch")
     assert answer.sentence.startswith(
-        "tenant alpha: gpu-batch is at 3 of 3 GPUs; this pod asks for 1. Would fit: gpu-t"
+        "exceeded quota: tenant alpha: gpu-batch is at 3 of 3 GPUs; this pod asks for 1. Would fit: gpu-t"
     )
 
 

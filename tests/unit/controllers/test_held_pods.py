@@ -1,31 +1,39 @@
-"""Who is told that a pod waits for its turn: the first pod of what waits as one, and its workload once."""
+"""Who is told that a pod waits for its turn, and that its gate is open: each pod, and its workload once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.unit.controllers.events_kept import EventsKept, until
 from tests.unit.controllers.test_held_lines import a_gated_pod, waits
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.held_lines import HeldLines
-from webhook.controllers.held_pods import MOST, HeldPods
+from webhook.controllers.held_pods import MOST, MOST_OPENED, HeldPods
 from webhook.kube.errors import ApiError, Conflict
+from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.line_entry import InLine
 from webhook.objects.pods import OwnerReference
+from webhook.policy.quota.held import HeldLine, HeldPlace
 
 Tree = dict[str, Any]
 
+LINE = HeldLine((HeldPlace("lab", "Pod/a", "uid-a", "gpu-training", 1, Decimal(1), ""),))
 
-class Pods:
-    """An API server that has these pods, each of a ReplicaSet of a Deployment."""
+
+class Pods(EventsKept):
+    """An API server that has these pods, each of a ReplicaSet of a Deployment, and keeps events about them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.told: list[tuple[str, Tree]] = []
-        self.fault: ApiError | None = None
 
-    async def patch(self, path: str, body: Tree, *, strategic: bool) -> Tree:
-        assert strategic
+    async def patch(self, path: str, body: Tree, *, strategic: bool = False) -> Tree:
+        if not strategic:
+            return await super().patch(path, body)
         await asyncio.sleep(0)
         if self.fault is not None:
             raise self.fault
@@ -57,7 +65,19 @@ class Story:
 
     async def tell(self, line: Sequence[InLine]) -> None:
         self.lines.tell("alpha", line)
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.03)
+
+    def open(self, pod: GatedPod, seconds: float | None = 750.0, *, waited: bool = True) -> None:
+        if waited:
+            self.held.show("beta", LINE, [(1, waits(pod))])
+            self.held.show("beta", HeldLine(), [])
+        self.held.opened(pod.uid, pod.holding, seconds)
+
+
+def a_gang(*names: str) -> InLine:
+    """One that waits, of pods of these names."""
+    one = waits(a_gated_pod(names[0]), short=True, gang="train", pods=len(names))
+    return replace(one, waiting=replace(one.waiting, pods=tuple(map(a_gated_pod, names))))
 
 
 async def test_each_pod_that_waits_alone_is_told_and_its_deployment_once() -> None:
@@ -79,28 +99,55 @@ async def test_each_pod_that_waits_alone_is_told_and_its_deployment_once() -> No
         ]
         await until(lambda: bool(story.events.events))
         assert story.events.about("web") == [("Held", 1, f"{told} See TenantQuota/alpha.")]
+        for name in ("a", "b"):
+            assert story.pods.about(name) == [("Held", 1, f"{told} See TenantQuota/alpha.")]
 
 
-async def test_a_gang_is_told_on_its_first_pod() -> None:
+async def test_of_a_gang_the_first_pod_gets_the_condition_and_each_an_event() -> None:
     async with Story().running() as story:
-        await story.tell([waits(a_gated_pod("a"), short=True, gang="train", pods=64)])
+        await story.tell([a_gang("a", "b", "c")])
         ((path, _),) = story.pods.told
         assert path.endswith("/pods/a/status")
+        assert [len(story.pods.about(name)) for name in ("a", "b", "c")] == [1, 1, 1]
 
 
 async def test_who_was_told_by_the_leader_before_is_not_told_again() -> None:
     async with Story().running() as story:
         await story.tell([waits(a_gated_pod("a", told=True))])
         assert not story.pods.told
+        assert not story.pods.requests
+
+
+async def test_an_event_of_the_leader_before_stays_as_it_is() -> None:
+    story = Story()
+    async with story.running():
+        await story.tell([a_gang("a", "b")])
+    next_leader = Story()
+    next_leader.pods = next_leader.held._client = story.pods  # type: ignore[assignment]
+    async with next_leader.running():
+        await next_leader.tell([a_gang("a", "b")])
+        await next_leader.tell([a_gang("a", "b")])
+    assert [count for _, count, _ in story.pods.about("b")] == [1]
+    assert sum(each.startswith("POST") for each in story.pods.requests) == 4, "each leader tries each pod once"
 
 
 async def test_of_many_some_are_told_at_a_time() -> None:
     async with Story().running() as story:
         line = [waits(a_gated_pod(f"p{number}")) for number in range(MOST + 5)]
         await story.tell(line)
-        assert len(story.pods.told) == MOST
+        await until(lambda: len(story.pods.told) == MOST)
         await story.tell(line)
-        assert len(story.pods.told) == MOST + 5
+        await until(lambda: len(story.pods.told) == MOST + 5)
+
+
+async def test_the_pods_of_another_tenant_do_not_wait_for_those_of_a_long_line() -> None:
+    story = Story()
+    story.lines.tell("alpha", [waits(a_gated_pod(f"p{number}")) for number in range(MOST)])
+    story.lines.tell("beta", [waits(a_gated_pod("other"))])
+    await asyncio.sleep(0.01)
+    async with story.running():
+        await until(lambda: any("/other/" in path for path, _ in story.pods.told))
+    assert "/other/" in story.pods.told[1][0]
 
 
 async def test_a_pod_that_has_changed_is_told_with_the_next_line() -> None:
@@ -111,3 +158,56 @@ async def test_a_pod_that_has_changed_is_told_with_the_next_line() -> None:
         story.pods.fault = None
         await story.tell([waits(a_gated_pod("a"))])
         assert len(story.pods.told) == 1
+
+
+async def test_it_goes_on_where_the_api_server_refuses() -> None:
+    async with Story().running() as story:
+        story.pods.fault = ApiError("forbidden")
+        await story.tell([waits(a_gated_pod("a"))])
+        story.pods.fault = None
+        await story.tell([waits(a_gated_pod("b"))])
+        assert [path.split("/")[-2] for path, _ in story.pods.told] == ["b"]
+
+
+async def test_a_pod_whose_gate_opens_is_told_so() -> None:
+    async with Story().running() as story:
+        story.open(a_gated_pod("a"))
+        story.open(a_gated_pod("b"), None)
+        await until(lambda: len(story.pods.events) == 2)
+        told = "its gate is open now, and the scheduler looks for a node"
+        assert story.pods.about("a") == [("Admitted", 1, f"was held for 12 minutes; {told}")]
+        assert story.pods.about("b") == [("Admitted", 1, f"was held for some time; {told}")]
+        assert {each["type"] for each in story.pods.events.values()} == {"Normal"}
+
+
+async def test_a_pod_that_had_room_when_it_came_is_told_nothing() -> None:
+    """Every pod of a row that holds is gated for a moment."""
+    async with Story().running() as story:
+        story.open(a_gated_pod("a"), 0.2, waited=False)
+        story.open(a_gated_pod("told-by-another-leader", told=True), waited=False)
+        await until(lambda: bool(story.pods.events))
+        await asyncio.sleep(0.01)
+        assert story.pods.about("a") == []
+
+
+async def test_a_pod_that_runs_before_it_was_told_that_it_waits_is_told_of_that_alone() -> None:
+    story = Story()
+    story.lines.tell("alpha", [a_gang("a", "b")])
+    await asyncio.sleep(0.01)
+    for name in ("a", "b"):
+        story.open(a_gated_pod(name))
+    async with story.running():
+        await until(lambda: len(story.pods.events) == 2)
+        await asyncio.sleep(0.01)
+    assert not story.pods.told
+    assert {reason for name in ("a", "b") for reason, _, _ in story.pods.about(name)} == {"Admitted"}
+
+
+async def test_a_quota_that_lets_thousands_in_at_once_leaves_a_bounded_number_to_tell() -> None:
+    story = Story()
+    for number in range(MOST_OPENED + 500):
+        story.open(a_gated_pod(f"p{number}"))
+    async with story.running():
+        await until(lambda: len(story.pods.requests) == MOST_OPENED)
+        await asyncio.sleep(0.01)
+    assert len(story.pods.requests) == MOST_OPENED

@@ -6,7 +6,7 @@ from typing import Any
 from webhook.report.waiting import RefusedPods, refused_pods
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
-NO_ROOM = "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."
+NO_ROOM = "exceeded quota: tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."
 DENIED = f'Error creating: admission webhook "pods.validate.gpu-tiers.dev" denied the request: {NO_ROOM}'
 
 

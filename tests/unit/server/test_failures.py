@@ -69,7 +69,7 @@ async def test_a_review_out_of_time_is_refused_for_now_before_the_api_server_giv
     assert cancelled.is_set()
     assert answer["allowed"] is (mode is not Mode.Enforce)
     if mode is Mode.Enforce:
-        assert (answer["status"]["code"], answer["status"]["reason"]) == (503, "ServiceUnavailable")
+        assert (answer["status"]["code"], answer["status"]["reason"]) == (429, "TooManyRequests")
         assert answer["status"]["message"].startswith(told)
     assert [each.startswith(f"would be refused: {told}") for each in answer.get("warnings", [])] == (
         [True] if mode is Mode.Warn else []

@@ -161,6 +161,18 @@ def row_before(
     return next((row for row, found in drawn if _value(found.tier, tiers) >= own and charge.gpus > found.spare), None)
 
 
+def reserved_before(
+    tier: str | None, kept: Mapping[str, KeptRow], tenant: Tenant, usage: Usage, tiers: Tiers
+) -> dict[QuotaRow, Decimal]:
+    """The GPUs of each row that are free, and that a newcomer of this tier may not take before those who wait."""
+    own, found = _value(tier or "", tiers), dict[QuotaRow, Decimal]()
+    for row in tenant.rows if kept else ():
+        held = kept.get(row.label)
+        if held is not None and _value(held.tier, tiers) >= own:
+            found[row] = max(row.hard - usage.get(row, Decimal(0)) - held.spare, Decimal(0))
+    return found
+
+
 def _value(tier: str, tiers: Tiers) -> int:
     found = tiers.get(tier)
     return found.value if found else 0

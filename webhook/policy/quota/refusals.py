@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
+import msgspec
 from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
@@ -26,6 +27,19 @@ from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, is_maybe
 from webhook.policy.values.tiers import Tier
 
 POD = Phrase("this-pod")
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What somebody applies: what a sentence calls it, whether its pods can wait, and whether later runs make them.
+
+    `ahead` are the GPUs of each row that are free, and reserved for workloads queued earlier.
+    """
+
+    what: str
+    can_wait: bool = True
+    recurs: bool = False
+    ahead: Usage = msgspec.field(default_factory=dict)
+
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
 _NONE = Decimal(0)
@@ -135,7 +149,7 @@ def whole_fit(
     charges: Sequence[Charge],
     tenant: Tenant,
     tiers: Iterable[Tier],
-    what: str,
+    applied: Applied,
     *,
     at_once: bool,
     usage: Usage | None,
@@ -143,7 +157,6 @@ def whole_fit(
     booked: bool = False,
     smallest: Decimal = _NONE,
     strict: bool = True,
-    can_wait: bool = True,
 ) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
@@ -151,49 +164,74 @@ def whole_fit(
     templates run together. Without `usage`, which is that without the claims that they share, only the limits count: at
     an update the workload's own pods are among those that use the row. `wished` are all charges, where these are the
     fewest that it runs with. What is `booked` is told there that it has no room now. `smallest` are the GPUs of the
-    smallest pod. Where they can't wait for their turn they are refused for now.
+    smallest pod. Pods that can't wait for their turn are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
     for row, charge in drawn(charges, tenant, at_once=at_once):
         used = _NONE if usage is None else usage.get(row, _NONE)
+        ahead = applied.ahead.get(row, _NONE)
         if charge.gpus > row.hard:
             now = None if usage is None else dict(alternatives(charge, tenant, usage, tiers))
-            refusal = too_large(row, charge, tenant, tiers, what, most.get(row, _NONE), now)
+            refusal = too_large(row, charge, tenant, tiers, applied.what, most.get(row, _NONE), now)
             if strict and tenant.on_exceed in ("Deny", "Hold"):
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
-        elif usage is not None and not booked and used + charge.gpus > row.hard:
-            none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
-            start = "none" if none else "not all"
-            waits = can_wait and tenant.holds_on(charge.tier, charge.flavor)
-            over = "its-pods-over" if tenant.on_exceed == "Warn" else "no-room-now"
-            warning = "its-pods-wait" if waits else over
-            warnings.append(_no_room(warning, row, used, charge.gpus, tenant, what, start))
+        elif usage is not None and not booked and used + ahead + charge.gpus > row.hard:
+            none = used + ahead + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+            warnings.append(
+                _no_room(_NOW, applied, tenant, row, charge, used=used, start="none" if none else "not all")
+            )
     return Fit(None, tuple(warnings))
 
 
 def growth_warnings(
-    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, what: str, *, can_wait: bool
+    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, applied: Applied
 ) -> Iterator[AdmissionWarning]:
     """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
-        used = usage.get(row, Decimal(0))
-        if more > 0 and charge.gpus <= row.hard < used + more:
-            waits = can_wait and tenant.holds_on(charge.tier, charge.flavor)
-            over = "more-pods-over" if tenant.on_exceed == "Warn" else "no-room-for-more"
-            warning = "more-pods-wait" if waits else over
-            yield _no_room(warning, row, used, more, tenant, what, "not all")
+        used = usage.get(row, _NONE)
+        if more > 0 and charge.gpus <= row.hard < used + applied.ahead.get(row, _NONE) + more:
+            asked = charge if applied.recurs else structs.replace(charge, gpus=more)
+            yield _no_room(_MORE, applied, tenant, row, asked, used=used, start="not all")
+
+
+_NOW = ("no-room-now", "its-pods-over", "its-pods-wait")
+_MORE = ("no-room-for-more", "more-pods-over", "more-pods-wait")
+_RUN = ("no-room-for-a-run", "a-run-over", "a-run-waits")
+"""The warnings of pods that are refused until others of the tenant end, that run over the quota, and that wait."""
 
 
 def _no_room(
-    warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: str, start: str
+    said: tuple[str, str, str],
+    applied: Applied,
+    tenant: Tenant,
+    row: QuotaRow,
+    charge: Charge,
+    *,
+    used: Decimal,
+    start: str,
 ) -> AdmissionWarning:
     """The warning of pods that will be refused, wait, or use more than the quota, until others of the tenant end."""
+    refused, over, waits = _RUN if applied.recurs else said
+    now = over if tenant.on_exceed == "Warn" else refused
     return AdmissionWarning(
-        warning, tenant=tenant.name, row=row.subject, used=used, hard=row.hard, what=what, gpus=gpus, start=start
+        waits if applied.can_wait and tenant.holds_on(charge.tier, charge.flavor) else now,
+        tenant=tenant.name,
+        row=row.subject,
+        used=used,
+        hard=row.hard,
+        reserved=reserved_ahead(applied.ahead.get(row, _NONE)),
+        what=applied.what,
+        gpus=charge.gpus,
+        start=start,
     )
+
+
+def reserved_ahead(gpus: Decimal) -> Phrase | str:
+    """What a sentence says after a row's use of the GPUs that are reserved for workloads queued earlier."""
+    return Phrase("and-reserved", gpus=gpus) if gpus else ""
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:

@@ -1,6 +1,7 @@
 """What is wrong with the tiers, quotas, hooks and webhooks of a cluster: the table of rules, one for each mistake."""
 
 from webhook.report.lint import (
+    not_running,
     placing,
     priorities,
     quota_rows,
@@ -17,6 +18,7 @@ RULES: tuple[ClusterRule, ...] = (
     *untiered_pods.RULES,
     *priorities.RULES,
     *quota_rows.RULES,
+    *not_running.RULES,
     *saving.RULES,
     *placing.RULES,
 )

@@ -45,8 +45,8 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
     assert short
     interesting = [tier for tier in TIERS if tier.name in ("gpu-training", "gpu-batch")]
     assert sentence(over_quota(short, ALPHA, interesting, "this pod")) == (
-        "tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. Would fit: gpu-batch (3 free). "
-        "See TenantQuota/alpha."
+        "exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
+        "Would fit: gpu-batch (3 free). See TenantQuota/alpha."
     )
 
 
@@ -86,7 +86,7 @@ def test_it_names_the_row_that_is_short(charge: Charge, usage: dict[QuotaRow, De
     short = shortfall([charge], ALPHA, usage)
     assert short
     refusal = over_quota(short, ALPHA, TIERS, "this pod")
-    assert sentence(refusal) == f"tenant alpha: {says} See TenantQuota/alpha."
+    assert sentence(refusal) == f"exceeded quota: tenant alpha: {says} See TenantQuota/alpha."
 
 
 FITS = [

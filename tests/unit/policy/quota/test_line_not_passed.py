@@ -93,8 +93,9 @@ def test_who_names_its_node_is_told_how_to_wait() -> None:
     refusal = pod_before_line(decision, {"total": KeptRow("gpu-batch")}).refusal
     assert refusal is not None
     assert sentence(refusal) == (
-        "spec.nodeName: tenant alpha: what gets free of the total is kept for pods that wait before this pod, which "
-        "names its node and can't wait; leave the field out, and write nodeSelector: {kubernetes.io/hostname: gpu-7}"
+        "spec.nodeName: exceeded quota: tenant alpha: what gets free of the total is kept for pods that wait before "
+        "this pod, which names its node and can't wait; leave the field out, and write nodeSelector: "
+        "{kubernetes.io/hostname: gpu-7}"
     )
 
 

@@ -2,16 +2,18 @@
 
 from decimal import Decimal
 
+import pytest
 from msgspec.structs import replace
 
 from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.refusals import growth_warnings, whole_fit
+from webhook.policy.quota.refusals import Applied, growth_warnings, whole_fit
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.sentences.sentence import sentence
 
 ROW = QuotaRow(Decimal(6), "gpu-training")
 HOLDS = Tenant("alpha", rows=(ROW,), on_exceed="Hold")
 USED = {ROW: Decimal(5)}
+IF = "If that has not changed when a run begins,"
 
 
 def asking(gpus: int) -> list[Charge]:
@@ -19,21 +21,52 @@ def asking(gpus: int) -> list[Charge]:
 
 
 def test_pods_without_room_wait_where_the_tenant_holds():
-    fit = whole_fit(asking(4), HOLDS, (), "this Deployment", at_once=True, usage=USED)
+    fit = whole_fit(asking(4), HOLDS, (), Applied("this Deployment"), at_once=True, usage=USED)
     assert fit.refusal is None
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so its pods wait for their "
         "turn (onExceed: Hold)"
     )
-    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, "this Deployment", can_wait=True)
+    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, Applied("this Deployment"))
     assert sentence(more).endswith("asks for 2 more, so those pods wait for their turn (onExceed: Hold)")
 
 
 def test_what_can_never_fit_is_refused_where_the_tenant_holds():
-    never = whole_fit(asking(7), HOLDS, (), "this Job", at_once=True, usage=USED)
+    never = whole_fit(asking(7), HOLDS, (), Applied("this Job"), at_once=True, usage=USED)
     assert never.refusal is not None
     assert never.refused == 7
-    wished = whole_fit(asking(7), HOLDS, (), "this Job", at_once=True, usage=USED, strict=False)
+    wished = whole_fit(asking(7), HOLDS, (), Applied("this Job"), at_once=True, usage=USED, strict=False)
     assert wished.refusal is None, "it runs with fewer"
-    assert not whole_fit(asking(7), replace(HOLDS, on_exceed="Warn"), (), "this Job", at_once=True, usage=USED).refusal
+    assert not whole_fit(
+        asking(7), replace(HOLDS, on_exceed="Warn"), (), Applied("this Job"), at_once=True, usage=USED
+    ).refusal
+
+
+def test_what_is_reserved_for_others_is_no_room():
+    """The row has room for 4, and a workload that was queued earlier needs 3 of them."""
+    applied = Applied("this Job", ahead={ROW: Decimal(3)})
+    fit = whole_fit(asking(2), HOLDS, (), applied, at_once=True, usage={ROW: Decimal(2)})
+    (warning,) = fit.warnings
+    assert sentence(warning) == (
+        "tenant alpha: gpu-training is at 2 of 6 GPUs, and 3 more are reserved for workloads queued earlier; this Job "
+        "asks for 2 in all, so its pods wait for their turn (onExceed: Hold)"
+    )
+    assert not whole_fit(asking(1), HOLDS, (), applied, at_once=True, usage={ROW: Decimal(2)}).warnings
+    (more,) = growth_warnings(asking(4), asking(2), HOLDS, {ROW: Decimal(2)}, applied)
+    assert sentence(more).startswith("tenant alpha: gpu-training is at 2 of 6 GPUs, and 3 more are reserved for ")
+
+
+@pytest.mark.parametrize(
+    ("tenant", "then"),
+    [
+        (HOLDS, "its pods wait for their turn (onExceed: Hold)"),
+        (replace(HOLDS, on_exceed="Deny"), "its pods are refused until there is room"),
+    ],
+)
+def test_what_runs_later_is_told_of_its_runs(tenant: Tenant, then: str):
+    applied = Applied("this CronJob", recurs=True)
+    told = f"tenant alpha: gpu-training is at 5 of 6 GPUs; each run of this CronJob asks for 4 in all. {IF} {then}"
+    (now,) = whole_fit(asking(4), tenant, (), applied, at_once=True, usage=USED).warnings
+    (more,) = growth_warnings(asking(4), asking(2), tenant, USED, applied)
+    assert (sentence(now), sentence(more)) == (told, told)

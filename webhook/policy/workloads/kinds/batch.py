@@ -1,5 +1,7 @@
 """Kinds whose work ends and starts again without a person waiting for it: pipelines and data processing. Data."""
 
+from msgspec.structs import replace
+
 from webhook.policy.workloads import spark
 from webhook.policy.workloads.kinds.table import ENDING_SOURCES, Between, KindRow, Templates, present
 from webhook.policy.workloads.pod_counts import replicas
@@ -96,8 +98,11 @@ _TASK_RUN = _tekton(
 
 BATCH_KINDS = (
     _WORKFLOW,
-    _argo("CronWorkflow", "cronworkflows", "spec.workflowSpec", (Between("spec.workflowMetadata", _WORKFLOW),)),
-    _argo("WorkflowTemplate", "workflowtemplates", "spec"),
+    replace(
+        _argo("CronWorkflow", "cronworkflows", "spec.workflowSpec", (Between("spec.workflowMetadata", _WORKFLOW),)),
+        recurs=True,
+    ),
+    replace(_argo("WorkflowTemplate", "workflowtemplates", "spec"), recurs=True),
     _tekton(
         "PipelineRun",
         "pipelineruns",
@@ -113,7 +118,7 @@ BATCH_KINDS = (
     ),
     _TASK_RUN,
     _spark("SparkApplication", "sparkapplications", "spec"),
-    _spark("ScheduledSparkApplication", "scheduledsparkapplications", "spec.template"),
+    replace(_spark("ScheduledSparkApplication", "scheduledsparkapplications", "spec.template"), recurs=True),
     _spark("SparkApplication", "sparkapplications", "spec", "sparkoperator.hpe.com", _HPE_SPARK),
     KindRow(
         "trustyai.opendatahub.io",

@@ -1,5 +1,7 @@
 """Kubernetes' own kinds: they say nothing of what runs in them, a Job and a CronJob but a little. Data."""
 
+from msgspec.structs import replace
+
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.kinds.table import (
     ENDING_SOURCES,
@@ -81,7 +83,10 @@ CORE_KINDS = (
         source="https://github.com/argoproj/argo-rollouts/tree/master/manifests/crds",
     ),
     JOB,
-    _job("CronJob", "cronjobs", "spec.jobTemplate.spec", between=(Between("spec.jobTemplate.metadata", JOB),)),
+    replace(
+        _job("CronJob", "cronjobs", "spec.jobTemplate.spec", between=(Between("spec.jobTemplate.metadata", JOB),)),
+        recurs=True,
+    ),
     _job("BroadcastJob", "broadcastjobs", "spec", group="apps.kruise.io", count=pods.one, source=_KRUISE),
-    _job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA),
+    replace(_job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA), recurs=True),
 )

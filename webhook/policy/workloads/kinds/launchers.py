@@ -134,6 +134,7 @@ _VOLCANO_CRON_JOB = replace(
     kind="CronJob",
     plural="cronjobs",
     gang=False,
+    recurs=True,
     class_field="spec.jobTemplate.spec.priorityClassName",
     templates=(
         Templates(
@@ -173,7 +174,7 @@ LAUNCHER_KINDS = (
     _DISAGGREGATED_SET,
     RAY_CLUSTER,
     _RAY_JOB,
-    replace(_ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"), gang=False),
+    replace(_ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"), gang=False, recurs=True),
     _VOLCANO_JOB,
     _VOLCANO_CRON_JOB,
     _grove(

@@ -95,6 +95,7 @@ class KindRow(msgspec.Struct, frozen=True):
     container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
     templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
     that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
+    `recurs`: it has no pods of its own, and later runs of it have.
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
     that asks for no GPU is known to share its gang's tier. `scale` is the field of a gang that its scale subresource
@@ -118,6 +119,7 @@ class KindRow(msgspec.Struct, frozen=True):
     gang_label: str | None = None
     scale: str = ""
     at_once: bool = True
+    recurs: bool = False
     class_field: str = ""
     runtime: RuntimeKinds | None = None
     wraps: str = ""

@@ -1,0 +1,35 @@
+"""What `gpu-tiers usage` shows of a row: what runs, what has no node, what is reserved."""
+
+import pytest
+
+from webhook.cli.usage import bar, usage_answer
+from webhook.report.tenants import RowShown, TenantShown
+
+
+@pytest.mark.parametrize(
+    ("row", "drawn"),
+    [
+        (RowShown("total", 20, 10, 5, 5), "█" * 10 + "▒" * 5 + "░" * 5),
+        (RowShown("total", 20, 10, 5, 5, pending=4), "█" * 6 + "▓" * 4 + "▒" * 5 + "░" * 5),
+        (RowShown("total", 20, 10, 0, 10, pending=10), "▓" * 10 + "░" * 10),
+        (RowShown("total", 4, 8, 0, 0, pending=6), "█" * 10 + "▓" * 10),
+        (RowShown("total", 0, 8, 0, 0, pending=6), "░" * 20),
+    ],
+    ids=["all runs", "some has no node", "nothing runs", "above the quota", "a quota of nothing"],
+)
+def test_a_bar_has_a_part_for_each(row: RowShown, drawn: str) -> None:
+    assert bar(row) == drawn
+
+
+def test_the_table_says_how_many_have_no_node() -> None:
+    answer = usage_answer([TenantShown("alpha", (RowShown("gpu-training", 6, 4, 1, 1, pending=3),), "Deny")])
+    (table,) = answer.tables
+    (row,) = table.rows
+    named = dict(zip(table.columns, row, strict=True))
+    assert {each: named[each] for each in ("Used", "Pending", "Reserved", "Hard", "Free")} == {
+        "Used": "4",
+        "Pending": "3",
+        "Reserved": "1",
+        "Hard": "6",
+        "Free": "1",
+    }
