@@ -23,6 +23,7 @@ Part = Literal[
     "leader",
     "failed_hooks",
     "lost_pods",
+    "preemption_configs",
     "version",
     "home",
     "owners",

@@ -24,6 +24,7 @@ RIGHTS: Mapping[Part, str] = {
     "leader": "get the Lease of gpu-tiers",
     "failed_hooks": "list events in all namespaces",
     "lost_pods": "list jobs.batch",
+    "preemption_configs": "list preemptionconfigs.kueue.x-k8s.io",
     "version": "get /version",
 }
 
@@ -45,6 +46,7 @@ _OF_CLUSTER_READER: frozenset[Part] = frozenset(
         "admission_policies",
         "failed_hooks",
         "lost_pods",
+        "preemption_configs",
     }
 )
 ASK_FOR_READER = (

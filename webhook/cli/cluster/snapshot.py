@@ -24,12 +24,12 @@ from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.objects.view import Tree, read
+from webhook.objects.view import Tree, all_at, at, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, Taken
+from webhook.report.lint.snapshot import ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, PreemptionRule, Taken
 
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 
@@ -54,6 +54,7 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
         pod_groups=await reader.part("pod_groups", _pod_groups(client), ()),
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
+        preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
         version=await reader.part("version", _version(client), (0, 0)),
         unread=counted_by_claims | unread_of(reader, found.running),
     )
@@ -103,6 +104,16 @@ async def _failed_hooks(client: Client) -> tuple[FailedHook, ...]:
         count = event.get("count") or series.get("count") or 1
         times[str(about.get("namespace")), str(about.get("name"))] += int(count)
     return tuple(FailedHook(namespace, name, count) for (namespace, name), count in sorted(times.items()))
+
+
+async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
+    found: list[PreemptionRule] = []
+    for raw in await _listed(client, "kueue.x-k8s.io", "preemptionconfigs"):
+        config: Tree = msgspec.json.decode(raw)
+        for _, rule in all_at(config, "spec.rules.*"):
+            modes = tuple(str(at(each, "priority.mode") or "") for _, each in all_at(rule, "candidateSelectors.*"))
+            found.append(PreemptionRule(str(at(config, "metadata.name")), str(at(rule, "name")), modes))
+    return tuple(found)
 
 
 async def _version(client: Client) -> tuple[int, int]:

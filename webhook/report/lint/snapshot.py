@@ -59,6 +59,14 @@ class CertificateSeen(msgspec.Struct, frozen=True):
     ca: bool = False
 
 
+class PreemptionRule(msgspec.Struct, frozen=True):
+    """A rule of Kueue's PreemptionConfig (KEP-13396). `modes`: how each of its selectors compares priorities."""
+
+    config: str
+    name: str
+    modes: tuple[str, ...]
+
+
 class FailedHook(msgspec.Struct, frozen=True):
     """A FailedPreStopHook event: so many times a pod ended without a save that was confirmed."""
 
@@ -125,6 +133,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()
     lost_pods: tuple[EndingOnNode, ...] = ()
+    preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
 
