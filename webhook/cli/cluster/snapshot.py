@@ -18,7 +18,7 @@ from webhook.cluster.listed import priority_classes
 from webhook.cluster.lost_pods import ending_on_node, lost_pods
 from webhook.cluster.pod_listing import PodSummary, list_pods
 from webhook.kube.client import Client
-from webhook.kube.discovery import Discovery, served_version
+from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
@@ -55,7 +55,8 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
         preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
-        version=await reader.part("version", _version(client), (0, 0)),
+        version=await reader.part("version", server_version(client), (0, 0)),
+        supply=await reader.supply(),
         unread=counted_by_claims | unread_of(reader, found.running),
     )
 
@@ -114,12 +115,6 @@ async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
             modes = tuple(str(at(each, "priority.mode") or "") for _, each in all_at(rule, "candidateSelectors.*"))
             found.append(PreemptionRule(str(at(config, "metadata.name")), str(at(rule, "name")), modes))
     return tuple(found)
-
-
-async def _version(client: Client) -> tuple[int, int]:
-    found = await client.get("/version")
-    major, minor = (int("".join(filter(str.isdigit, str(found.get(key))))[:4] or 0) for key in ("major", "minor"))
-    return major, minor
 
 
 async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Cluster) -> tuple[GangSeen, ...]:

@@ -27,7 +27,12 @@ QUEUE_CLASS = "gpu-tiers.dev/queue-class"
 
 DEFAULT_CLASS = "default"
 """The class that Kueue's webhook writes into the label of what names none, from 0.20 on, where such a class exists."""
-_LABELLED = ("", "spec.template", "spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate")
+_LABELLED = (
+    "",
+    "spec.template",
+    "spec.leaderWorkerTemplate.leaderTemplate",
+    "spec.leaderWorkerTemplate.workerTemplate",
+)
 """Where the label stands: on the object, and on the templates into which Kueue copies it."""
 
 COPIED_TO_TEMPLATES = frozenset(
@@ -86,7 +91,7 @@ def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy)
 
 
 def is_queued(metadata: Metadata) -> bool:
-    """Tell whether Kueue queues a pod by itself. Its webhook, which comes before ours, marks pods that name no queue."""
+    """Tell whether Kueue queues a pod by itself: its webhook, which comes before ours, marks pods without a queue."""
     return QUEUE_NAME in metadata.labels or metadata.labels.get(_MANAGED) == "true"
 
 

@@ -224,4 +224,4 @@ def _as_marked(found: Assignment, asked: TierRequest, higher: str) -> Assignment
         return None
     if found.tier is None or found.tier.name != higher or lower.value >= found.tier.value:
         return None
-    return found.demoted_to(lower, asked.policy)
+    return found.demoted_to(lower, asked)

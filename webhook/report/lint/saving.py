@@ -262,8 +262,8 @@ RULES = (
         Severity.INFO,
         ("preemption_configs",),
         boost_ignored,
-        "gpu-tiers tells Kueue what an eviction costs by a boost of the priority. A rule with `priority.mode: Base`, or "
-        "without `priority`, chooses victims as if they had no boost: among them may be what has not saved for long.",
+        "gpu-tiers tells Kueue what an eviction costs by a boost of the priority. A rule with `priority.mode: Base` or "
+        "without `priority` chooses victims as if they had no boost: among them may be what has not saved for long.",
         "Set `priority.mode: Boosted` in the rule's candidateSelectors, or ignore this if the rule is for other work.",
     ),
 )

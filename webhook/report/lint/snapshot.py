@@ -17,6 +17,7 @@ from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
+from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
@@ -135,6 +136,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     lost_pods: tuple[EndingOnNode, ...] = ()
     preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)
+    supply: GpuSupply = NO_SUPPLY
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
 
     @property
