@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from installation.examples import example_policy
 from installation.workload_crds import WorkloadKind, crd
 from localcluster.crds import add_crds, delete_crd
 
+from .another_webhook import AnotherWebhook
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
@@ -151,3 +153,32 @@ def test_what_is_not_queued_is_left_alone(beside_kueue: Installed, namespace: st
     made = json.loads(beside_kueue.create(job, namespace, "--output=json").stdout)
     assert "labels" not in made["metadata"]
     assert made["spec"] == job["spec"]
+
+
+KUEUES_DEFAULT = [
+    {"op": "add", "path": "/metadata/labels/kueue.x-k8s.io~1priority-class", "value": "default"},
+    {"op": "add", "path": "/metadata/labels/example.com~1patched", "value": "true"},
+]
+"""As ApplyDefaultWorkloadPriorityClass of Kueue 0.20 labels a pod that names no class."""
+
+
+def test_the_default_class_of_kueue_is_replaced_unless_somebody_sent_it(
+    beside_kueue: Installed, namespace: str, tmp_path: Path
+) -> None:
+    def created(name: str, *arguments: str, **labels: str) -> Tree:
+        pod = gpu_pod(name, tier="gpu-training")
+        pod["metadata"]["labels"] |= {QUEUE: "research", **labels}
+        answer = beside_kueue.create(pod, namespace, "--output=json", *arguments)
+        assert answer.code == 0, answer.stderr
+        found: Tree = json.loads(answer.stdout)["metadata"]
+        return found
+
+    name = "kueue-mutating-webhook-configuration"
+    with AnotherWebhook(beside_kueue.cluster, name, namespace, KUEUES_DEFAULT, tmp_path):
+        beside_kueue.eventually(
+            lambda: "example.com/patched" in created("dry", "--dry-run=server")["labels"], "Kueue's webhook"
+        )
+        filled_in, sent = created("filled-in"), created("sent", **{CLASS: "default"})
+    assert filled_in["labels"][CLASS] == filled_in["annotations"]["gpu-tiers.dev/queue-class"] == "gpu-training"
+    assert sent["labels"][CLASS] == "default"
+    assert "gpu-tiers.dev/queue-class" not in sent["annotations"]

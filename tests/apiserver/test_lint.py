@@ -190,7 +190,9 @@ def kubeconfig_of(installed: Installed, account: str, namespace: str) -> Path:
 def test_a_rule_that_is_none(installed: Installed) -> None:
     answer = run(installed, "--ignore=no-such-rule")
     assert answer.exit_code == 2
-    assert answer.stderr.startswith('--ignore: "no-such-rule" is no rule; the rules are budget-shields-tier, ')
+    assert answer.stderr.startswith(
+        '--ignore: "no-such-rule" is no rule; the rules are boost-ignored, budget-shields-tier, '
+    )
 
 
 def test_a_gang_that_a_pod_alone_may_break_is_told_of_on_1_36(

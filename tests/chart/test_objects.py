@@ -146,10 +146,11 @@ def test_no_class_is_the_default_of_the_cluster(chart: Chart) -> None:
 FLAVORS = {"resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}}]}
 
 
-def test_nodes_are_read_for_flavors_and_the_page_and_lifted_gates_asked_about_for_flavors(render: Render) -> None:
-    for policy, page, may in (({}, False, []), ({}, True, [["list"]]), (FLAVORS, False, [["list", "watch"]])):
-        chart, has_flavors = render(mode="Enforce", policy=policy, page={"enabled": page}), bool(policy)
-        assert [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]] == may
+def test_nodes_are_read_always_and_lifted_gates_asked_about_for_flavors(render: Render) -> None:
+    """What device plugins have tells where a tier evicts, with flavors and the page or without."""
+    for policy in ({}, FLAVORS):
+        chart, has_flavors = render(mode="Enforce", policy=policy, page={"enabled": False}), bool(policy)
+        assert [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]] == [["list", "watch"]]
         *_, changed = chart.entries()["pods-update.validate.gpu-tiers.dev"]["matchConditions"]
         assert ("schedulingGates" in changed["expression"]) == has_flavors
 

@@ -14,17 +14,17 @@ from .release import CONFIGURATION, NAME, Release
 
 pytestmark = pytest.mark.apiserver
 
-KIND = WorkloadKind("kueue.x-k8s.io", "WorkloadPriorityClass", "workloadpriorityclasses", ("v1beta1",), "Cluster")
+KIND = WorkloadKind("kueue.x-k8s.io", "WorkloadPriorityClass", "workloadpriorityclasses", ("v1beta2",), "Cluster")
 POLICY = {"policy": {"kueue": {"workloadPriorityClasses": True, "manageJobsWithoutQueueName": True}}}
 
 
 def queue_class(name: str, value: int) -> Manifest:
-    return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": KIND.kind, "metadata": {"name": name}, "value": value}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": KIND.kind, "metadata": {"name": name}, "value": value}
 
 
 @pytest.fixture
 def kueue(cluster: Cluster) -> Iterator[None]:
-    """The CRD of a Kueue that serves the older version alone."""
+    """The CRD of a Kueue that serves v1beta2 alone, as from 0.20 on."""
     add_crds(cluster, crd(KIND))
     yield
     delete_crd(cluster, f"{KIND.plural}.{KIND.group}")

@@ -67,6 +67,7 @@ async def facts_of(
             node_labels=cluster.known.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
             groups=groups,
             together=_together(metadata, group, groups) if pod and not gang_among(above) else None,
+            eviction=cluster.known.eviction(),
         )
     except Unreadable as problem:
         raise Refused.of(cannot_tell(problem, "choose a tier")) from problem

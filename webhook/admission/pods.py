@@ -16,9 +16,10 @@ from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
 from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
-from webhook.objects.view import read
+from webhook.objects.view import read, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.consistency import disagreement, outranked
+from webhook.policy.assignment.kueue import DEFAULT_CLASS, PRIORITY_CLASS, is_queued, without_default_classes
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import gang_with_gpus, may_concern
 from webhook.policy.decide import (
@@ -184,8 +185,13 @@ class PodReviewer(Reviewer, frozen=True):
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:
-    """The pod under review. Raises Refused where it is too large to be judged."""
+    """Return the pod under review as its author sent it, without the class that Kueue defaults.
+
+    Raises Refused where it is too large to be judged.
+    """
     pod = read(raw, Pod)
+    if pod.metadata.labels.get(PRIORITY_CLASS) == DEFAULT_CLASS and is_queued(pod.metadata):
+        pod = view(without_default_classes(msgspec.json.decode(raw)), Pod)
     require_few((pod,))
     require_short_uid(pod.metadata.controller)
     return pod

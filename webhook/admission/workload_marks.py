@@ -18,6 +18,7 @@ from webhook.admission.reviewer import Verdict, gang_booking
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.managed_fields import is_filled_in
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
 from webhook.objects.refusal import OBJECT, Reason, Refused
@@ -28,6 +29,7 @@ from webhook.policy.assignment.kueue import (
     QUEUE_CLASS,
     changed_class,
     queues_workload,
+    without_default_classes,
     workload_class_due,
 )
 from webhook.policy.assignment.request import class_asked
@@ -49,11 +51,11 @@ _JOB = GroupKind("batch", "Job")
 
 
 def workload_as_sent(raw: msgspec.Raw) -> Tree:
-    """A workload as it was sent. Raises Refused where it is no object."""
+    """Return a workload as its author sent it, without the class that Kueue defaults. Raises Refused for no object."""
     tree = msgspec.json.decode(raw)
     if not isinstance(tree, dict):
         raise Refused(Reason.INVALID, "no-object", OBJECT)
-    return tree
+    return without_default_classes(tree)
 
 
 async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -167,16 +169,13 @@ def _pointer(path: str) -> str:
 def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
     """The queue of its tier for a Job that names none; its PodGroup and its pods get it from there.
 
-    Volcano's own webhook, which comes before ours, fills in `default`. What a person wrote stands in managedFields.
+    Volcano's own webhook, which the API server asks before ours, fills in `default`.
     """
     tier, there = decision.assignment.tier, at(tree, "spec.queue")
     wanted = policy.scheduling.get(tier.name, Scheduling()).queue if tier else None
     if wanted is None or wanted.system != "Volcano":
         return
-    fields = at(tree, "metadata.managedFields")
-    written = [at(each, "fieldsV1.f:spec.f:queue") for each in fields] if isinstance(fields, list) else []
-    filled_in = there == "default" and bool(written) and all(each is None for each in written)
-    if not there or filled_in:
+    if not there or (there == "default" and is_filled_in(tree, "spec", "queue")):
         yield add("/spec/queue", wanted.name)
 
 

@@ -152,7 +152,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             lower = await self.ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
-                assigned = decision.assignment.demoted_to(tier, self.policy)
+                assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
                 told = AdmissionWarning(
                     "gang-demoted" if request.operation == "CREATE" else "new-pods-demoted",
                     tenant=tenant.name,

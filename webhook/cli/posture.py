@@ -9,8 +9,9 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import answering, arriving, installed_policy, mode_of_file, policy_in
+from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
-from webhook.cli.output import Answer, Form, Table, fail, write
+from webhook.cli.output import Answer, Form, Table, fail, warn, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
@@ -69,7 +70,10 @@ async def _of_cluster(target: Target, *, at_risk: bool = False, names: Sequence[
         policy, comes = answering(installed), arriving(installed)
         classes = (await priority_classes(client)).values()
         there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
-        found = posture_of(policy, quotas, there)
+        async with cluster_reader(client, policy) as reader:
+            found = posture_of(reader.policy, quotas, there, await reader.supply())
+        for each in reader.missing():
+            warn(each)
         risks = at_risk_by_tier(await read_risks(client, policy, names), ()) if at_risk else ()
         work = {each.tier: each.work for each in risks}
         return replace(found, tiers=tuple(replace(each, at_risk=work.get(each.name)) for each in found.tiers))
@@ -116,6 +120,7 @@ def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
     yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
     for tenant in found.tenants:
         yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
+    yield from (f"{each.said}." for each in found.dra)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
     if of_file:

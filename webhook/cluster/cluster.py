@@ -14,6 +14,7 @@ from webhook.objects.podgroups import PodGroupTemplate, TemplateReference
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
+from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
@@ -38,6 +39,9 @@ class Known(Protocol):
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels; one that is not known yet is read at once. Unreadable where it is gone."""
+
+    def eviction(self) -> EvictionScope:
+        """What kube-scheduler evicts pods for."""
 
     def node_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a node by which flavors are told; none of a node that is not known."""

@@ -11,13 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.kube.client import Client
-from webhook.kube.discovery import served_version
+from webhook.kube.discovery import served_version, server_version
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.kube.reflectors import Reflectors, Store
 from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read, view
+from webhook.policy.values.gpu_supply import Version
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.claims import GROUP, Selector
 
@@ -46,6 +47,7 @@ class DeviceClassInformer(Reflectors):
         self._slices: Store[str] = Store(self._changed)
         self._of_slices = Reflectors()
         self._drivers: set[str] = set()
+        self.cluster_version: Version = (0, 0)
         super().__init__()
 
     async def follow(self, told: Callable[[Classes], None]) -> None:
@@ -53,7 +55,7 @@ class DeviceClassInformer(Reflectors):
         version = await served_version(self._client, GROUP, _CLASSES)
         if version is None:
             return
-        self._told = told
+        self._told, self.cluster_version = told, await server_version(self._client)
         source, slices = Source(path(version, _CLASSES)), Source(path(version, _SLICES))
         self._reflectors = (Reflector(self._client, source, _read, self._classes.update, self._classes.replace),)
         of_slices = Reflector(self._client, slices, gpu_driver, self._slices.update, self._slices.replace)
@@ -103,7 +105,8 @@ async def _read(raw: msgspec.Raw) -> DeviceClass:
 
 def _of(found: _DeviceClass) -> DeviceClass:
     expressions = tuple(each.cel.expression for each in found.spec.selectors)
-    return DeviceClass(found.metadata.name, expressions, found.spec.extended_resource_name)
+    name, made = found.metadata.name, found.metadata.creation_timestamp or ""
+    return DeviceClass(name, expressions, found.spec.extended_resource_name, created=made)
 
 
 _OF_GPUS = re.compile(r"(?:.*/)?(?:.*gpu.*|.*cuda.*|vram.*)", re.IGNORECASE)

@@ -60,10 +60,20 @@ class _Node(View, frozen=True):
     status: _Status = _Status()
 
 
+def plugged_resources(raw: msgspec.Raw | bytes) -> dict[str, str]:
+    """Return the extended resources of which a node has some, with their amounts: a device plugin reports them."""
+    found = read(raw, _Node).status.allocatable
+    return {name: str(amount) for name, amount in found.items() if "/" in name and str(amount) != "0"}
+
+
 async def gpu_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
     """All nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
-    found = [gpu_node(raw, policy) async for raw in listed_objects(client.list_pages(path("v1", "nodes")))]
-    return tuple(each for each in found if each.gpus)
+    return tuple([each for each in await all_nodes(client, policy) if each.gpus])
+
+
+async def all_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
+    """Return all nodes, also those without GPUs of a device plugin. Raises ApiError."""
+    return tuple([gpu_node(raw, policy) async for raw in listed_objects(client.list_pages(path("v1", "nodes")))])
 
 
 def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:

@@ -25,6 +25,7 @@ from webhook.objects.view import Tree, view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.facts import NAME_LABEL, Group, Namespace, namespace_of
+from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.values.weights import DeviceClass
@@ -114,6 +115,7 @@ class ReadOnce:
     look_up: Callable[[str], Awaitable[Namespace]] = described_by_nothing
     labels_of: Callable[[str], Mapping[str, str]] = lambda _: {}
     device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    scope: EvictionScope = EvictionScope()  # noqa: RUF009 - a frozen value
 
     def classes(self) -> Mapping[str, PriorityClass]:
         return self.live
@@ -133,6 +135,9 @@ class ReadOnce:
 
     async def namespace(self, name: str) -> Namespace:
         return self.read.get(name) or await self.look_up(name)
+
+    def eviction(self) -> EvictionScope:
+        return self.scope
 
     def node_labels(self, name: str) -> Mapping[str, str]:
         return self.labels_of(name)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from webhook.cluster.device_class_informer import DeviceClassInformer
+from webhook.cluster.gpu_nodes import plugged_resources
 from webhook.cluster.stored_objects import stored_namespace
 from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
@@ -20,22 +21,28 @@ from webhook.objects.view import View, read, view
 from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
+from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 
 Labels = Mapping[str, str]
 
-_NODES = Source(path("v1", "nodes"), metadata_only=True)
+_LABELS_OF_NODES = Source(path("v1", "nodes"), metadata_only=True)
+_WHOLE_NODES = Source(path("v1", "nodes"))
 
 
 class NodeInformer(Reflectors):
     """Labels by node; of a node nothing else is read. Nothing is watched until `follow` names a label."""
 
+    source = _LABELS_OF_NODES
+
     def __init__(self, client: Client) -> None:
         self._keys: frozenset[str] = frozenset()
         self._labels: dict[str, Labels] = {}
         self._listeners: list[Callable[[str], None]] = []
-        self._reflector: Reflector[Labels] = Reflector(client, _NODES, self._projected, self._update, self._replace)
+        self._reflector: Reflector[Labels] = Reflector(
+            client, self.source, self._projected, self._update, self._replace
+        )
         super().__init__(self._reflector)
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
@@ -88,6 +95,36 @@ class NodeInformer(Reflectors):
             self._update(name, found.get(name))
 
 
+class PluginInformer(NodeInformer):
+    """The resources that the device plugin of each node has, of the names that are followed.
+
+    Whole nodes are watched for it, so it follows only the extended resources of DeviceClasses.
+    """
+
+    source = _WHOLE_NODES
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._there: frozenset[str] | None = None
+        self.subscribe(lambda _: self._forget())
+
+    @property
+    def resources(self) -> frozenset[str] | None:
+        """The resources that some node has; None while the nodes are not known."""
+        if not self.started or not self.synced:
+            return None
+        if self._there is None:
+            self._there = frozenset(name for each in self._labels.values() for name in each)
+        return self._there
+
+    def _forget(self) -> None:
+        self._there = None
+
+    async def _projected(self, raw: msgspec.Raw) -> Labels:
+        offered = plugged_resources(raw)
+        return {name: offered[name] for name in self._keys & offered.keys()}
+
+
 class Watched(Reflectors):
     """`Known` of an API server. Use it as `async with`."""
 
@@ -99,6 +136,7 @@ class Watched(Reflectors):
         self.quotas = TenantStore(self._changed)
         quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
+        self.plugins = PluginInformer(client)
         self.device_classes = DeviceClassInformer(client)
         self._resolver = TenantResolver(self._namespaces.store.get, lambda name: stored_namespace(client, name))
         super().__init__(self._classes.reflector, self._namespaces.reflector, quotas.reflector)
@@ -107,6 +145,7 @@ class Watched(Reflectors):
         """End the watches; the client stays open."""
         await super().stop()
         await self.nodes.stop()
+        await self.plugins.stop()
         await self.device_classes.stop()
         await self._resolver.close()
 
@@ -147,6 +186,9 @@ class Watched(Reflectors):
     def tenant(self, namespace: Namespace) -> Tenant | None:
         return self._resolver.tenant_of(namespace)
 
+    def eviction(self) -> EvictionScope:
+        return EvictionScope(self.plugins.resources, evicts_for_devices(self.device_classes.cluster_version))
+
     def node_labels(self, name: str) -> Mapping[str, str]:
         return self.nodes.labels(name) or {}
 
@@ -154,12 +196,14 @@ class Watched(Reflectors):
         return await self._resolver.namespace(name)
 
     def problems(self) -> list[str]:
-        return [*super().problems(), *self.nodes.problems(), *self.device_classes.problems()]
+        watches = (self.nodes, self.plugins, self.device_classes)
+        return [*super().problems(), *(problem for each in watches for problem in each.problems())]
 
     @property
     def silent_seconds(self) -> float:
         """The same of all of them."""
-        return max(super().silent_seconds, self.nodes.silent_seconds, self.device_classes.silent_seconds)
+        watches = (self.nodes, self.plugins, self.device_classes)
+        return max(super().silent_seconds, *(each.silent_seconds for each in watches))
 
     def _changed(self) -> None:
         self._overlaps = None

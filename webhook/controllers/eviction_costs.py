@@ -25,7 +25,7 @@ from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Informer, Reflectors, Store
 from webhook.kube.wire import RFC_3339
-from webhook.objects.podgroups import ManagedFields
+from webhook.objects.managed_fields import ManagedFields
 from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, at, mapped, read

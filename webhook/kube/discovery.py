@@ -109,3 +109,10 @@ def _resources(version: str, found: dict[str, Any]) -> Iterator[ServedResource]:
             short = each.get("shortNames") or ()
             names = frozenset((each["name"], each.get("singularName") or "", each["kind"].lower(), *short))
             yield ServedResource(version, each["kind"], each["name"], names)
+
+
+async def server_version(client: Client) -> tuple[int, int]:
+    """Return the major and minor version of the API server. Raises ApiError."""
+    found = await client.get("/version")
+    major, minor = (int("".join(filter(str.isdigit, str(found.get(key))))[:4] or 0) for key in ("major", "minor"))
+    return major, minor

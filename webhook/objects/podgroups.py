@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from webhook.objects.managed_fields import ManagedFields
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View
 
@@ -60,14 +61,6 @@ def _templates_below(
 
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class ManagedFields(View, frozen=True):
-    """Who set which fields: an Apply names what a person wrote, an Update also what the API server filled in."""
-
-    manager: str = ""
-    operation: str = ""
-    fields_v1: Any = None
 
 
 class PodGroupMetadata(Metadata, frozen=True):

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from webhook.report.posture import Posture, TierPosture
+from msgspec.structs import replace
 
-ROW, TOP = 64, 8
+from webhook.report.posture import Posture, TierPosture, nodes_said
+
+ROW, TOP, LINE = 64, 8, 20
 NARROWEST = 300
 """A box; one with longer words is wider."""
 NAME, WHAT = 8.6, 6.6
@@ -21,8 +23,11 @@ FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, s
 
 
 def posture_picture(posture: Posture) -> str:
-    """An SVG within a page, whose styles say its colours: of the text, and of the classes tier-0, tier-1, …"""
-    return _drawn(posture, "", "")
+    """An SVG within a page, whose styles say its colours: of the text, and of the classes tier-0, tier-1, …
+
+    The page says beside it where the arrows do not hold.
+    """
+    return _drawn(replace(posture, dra=()), "", "")
 
 
 def posture_file(posture: Posture) -> str:
@@ -36,11 +41,21 @@ def _drawn(posture: Posture, attributes: str, within: str) -> str:
     width, height = _size(posture)
     title = "; ".join(f"{each.name} evicts {', '.join(each.evicts) or 'nobody'}" for each in posture.tiers)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" xmlns="http://www.w3.org/2000/svg"{attributes}>'
-    return "".join((head, f"<title>{escape(title)}</title>", within, *_shapes(posture), "</svg>"))
+    return "".join((head, f"<title>{escape(title)}</title>", within, *_shapes(posture), *_below(posture), "</svg>"))
 
 
 def _size(posture: Posture) -> tuple[int, int]:
-    return _box_width(posture) + 30 + LANE * len(posture.tiers), TOP * 2 + ROW * len(posture.tiers)
+    height = TOP * 2 + ROW * len(posture.tiers) + LINE * len(_exceptions(posture))
+    return max(_box_width(posture) + 30 + LANE * len(posture.tiers), *_exception_widths(posture)), height
+
+
+def _exceptions(posture: Posture) -> list[str]:
+    """The lines below the tiers: where the arrows do not hold."""
+    return [f"Not for GPUs by DRA: {each.device_class} on {nodes_said(each.evicts_nobody_on)}" for each in posture.dra]
+
+
+def _exception_widths(posture: Posture) -> list[int]:
+    return [0, *(round(28 + WHAT * len(each)) for each in _exceptions(posture))]
 
 
 def _style() -> str:
@@ -81,6 +96,11 @@ def _shapes(posture: Posture) -> Iterator[str]:
     for lane, tier in enumerate(evicting):
         ends = sorted(rows[name] for name in tier.evicts)
         yield from _arrows(width, lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
+
+
+def _below(posture: Posture) -> Iterator[str]:
+    for index, line in enumerate(_exceptions(posture)):
+        yield _text(14, TOP + ROW * len(posture.tiers) + LINE * index + 10, line, "what")
 
 
 def _box(tier: TierPosture, index: int, width: int) -> Iterator[str]:

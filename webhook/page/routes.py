@@ -107,7 +107,7 @@ class Sources(msgspec.Struct, frozen=True):
     forward: Callable[[str], str]
     health: Callable[[], Mapping[str, str]]
     gpus: Callable[[], Awaitable[GpusNow | None]]
-    posture: Callable[[], Posture]
+    posture: Callable[[], Awaitable[Posture]]
     tenants: Callable[[], Sequence[TenantShown]]
     verdicts: Iterable[VerdictGroup]
     preemptions: Iterable[Preemption]
@@ -118,8 +118,8 @@ class Sources(msgspec.Struct, frozen=True):
 
     async def content(self, choice: Choice = EVERYTHING) -> PageContent:
         """All of it, as it is now."""
-        leader, posture = self.leader(), self.posture()
-        gpus, day = await asyncio.gather(self.gpus(), self.day() if self.day else _no_day())
+        leader, day_of = self.leader(), self.day or _no_day
+        gpus, day, posture = await asyncio.gather(self.gpus(), day_of(), self.posture())
         return PageContent(
             self.replica,
             self.leads(),

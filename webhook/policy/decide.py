@@ -14,15 +14,16 @@ from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
-from webhook.policy.assignment.kueue import class_of_pod
+from webhook.policy.assignment.kueue import QUEUE_NAME, class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
 from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
 from webhook.policy.assignment.steps import assign, earlier_assignment, type_given, type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
+from webhook.policy.devices.without_eviction import evicts_others, without_eviction
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
-from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
+from webhook.policy.placement.schedulers import UNNAMED, SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
@@ -100,7 +101,24 @@ def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     of_hook = hook_warnings(HookSubject(asked.pod, decision.hook, asked.policy.checkpoint, bare=bare))
     of_gpus = unlisted_warnings(asked.pod, asked.policy)
     of_keys = unknown_keys((asked.pod.metadata,))
-    return (*of_keys, *type_warnings(asked, decision.assignment), *of_gpus, *of_hook)
+    of_eviction = eviction_warnings(decision)
+    return (*of_keys, *type_warnings(asked, decision.assignment), *of_gpus, *of_eviction, *of_hook)
+
+
+def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
+    """The warning about a tier that counts on eviction, where kube-scheduler evicts nobody for the GPUs of its pods.
+
+    Kueue and other schedulers evict by their own rules.
+    """
+    asked, tier = decision.tier_request, decision.assignment.tier
+    scheduler = (decision.scheduling and decision.scheduling.scheduler) or asked.pod.spec.scheduler_name
+    queued = any(
+        QUEUE_NAME in each for each in (asked.pod.metadata.labels, *(owner.labels for owner in asked.facts.owners))
+    )
+    if tier is None or queued or scheduler not in UNNAMED or not evicts_others(tier, decision.live, asked.policy):
+        return ()
+    names = without_eviction(asked.pod, asked.facts.devices, asked.facts.eviction, asked.policy)
+    return (AdmissionWarning("evicts-nobody", tier=tier.name, name=names[0]),) if names else ()
 
 
 def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota]) -> Fit:

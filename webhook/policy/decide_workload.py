@@ -20,7 +20,7 @@ from webhook.policy.assignment.steps import type_warnings
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.decide import Decision, assignment_of, decision_with
+from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings
 from webhook.policy.quota.charges import Charge, GangDemand, gang_of
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.held_warnings import held_warnings
@@ -214,6 +214,7 @@ def _warnings(
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
         yield from _off_its_nodes(each.tier_request.pod, facts)
+        yield from eviction_warnings(each)
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
         yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))

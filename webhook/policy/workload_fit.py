@@ -12,6 +12,7 @@ from webhook.objects.phrase import AdmissionWarning
 from webhook.policy.assignment.limits import acceptable, demotable_to
 from webhook.policy.decide import Decision
 from webhook.policy.decide_workload import WorkloadDecision, made_by_another
+from webhook.policy.devices.without_eviction import evicted_by
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, together
 from webhook.policy.quota.demand import NOTHING
 from webhook.policy.quota.held import KeptRow, reserved_before
@@ -63,7 +64,7 @@ def _lowered(
 
     Of a workload that grows those pods are judged that it did not ask for `before`.
     """
-    own, policy = decision.own, decision.leading.tier_request.policy
+    own, asked = decision.own, decision.leading.tier_request
     one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
     for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
         used = usage.get(row, Decimal(0))
@@ -81,7 +82,7 @@ def _lowered(
                 what=f"this {own.kind}",
                 gpus=more,
                 tier=lower.name,
-                evicted=policy.evicted_by(lower),
+                evicted=evicted_by(lower, asked.pod, asked.facts, asked.policy),
             )
 
 

@@ -85,6 +85,20 @@ class Room(Shown, frozen=True):
     holders: tuple[Holders, ...] = ()
 
 
+def merged(rooms: Sequence[Room]) -> Room:
+    """Return the rooms for the parts of what a pod asks for as one."""
+    free: dict[str, Gpus] = {}
+    for each in rooms:
+        for node, gpus in (each.free or {}).items():
+            free[node] = free.get(node, 0) + gpus
+    return Room(
+        " and ".join(dict.fromkeys(each.asks for each in rooms)),
+        tuple(dict.fromkeys(sentence for each in rooms for sentence in each.sentences)),
+        None if all(each.free is None for each in rooms) else free,
+        tuple(holders for each in rooms for holders in each.holders),
+    )
+
+
 @dataclass(slots=True)
 class NodeRoom:
     """A node with the pods on it."""
@@ -248,14 +262,14 @@ def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders
     for node in nodes.values():
         for each in node.holders:
             if any(each.gpus.get(name) for name in waiting.asks):
-                key = (-each.priority, each.tier or "no tier", _tenant(each), _why(waiting, each, node))
+                key = (-each.priority, each.tier or "no tier", tenant_shown(each), _why(waiting, each, node))
                 groups.setdefault(key, []).append(each)
     for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
         gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
         yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
 
 
-def _tenant(holder: GpuHolder) -> str:
+def tenant_shown(holder: GpuHolder) -> str:
     return "not known" if holder.tenant is None else holder.tenant or "-"
 
 

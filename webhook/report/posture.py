@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Refused, first_of
 from webhook.policy.checkpoint.at_risk import Work
 from webhook.policy.checkpoint.hook_request import longest_save
 from webhook.policy.quota.conditions import unknown_names
+from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply, evicts_for_devices
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import HookKind, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
@@ -58,18 +59,42 @@ class TenantPosture(Shown, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
+class DraPosture(Shown, frozen=True):
+    """The GPUs of a DeviceClass, which come by DRA on some nodes: there no tier evicts anybody for them.
+
+    On the nodes with a device plugin for its extended resource the tiers evict as they say.
+    """
+
+    device_class: str
+    extended_resource: str
+    evicts_nobody_on: tuple[str, ...]
+    evicts_on: tuple[str, ...]
+
+    @property
+    def said(self) -> str:
+        names = f"devices of {self.device_class}" + (f" and {self.extended_resource}" if self.extended_resource else "")
+        plugin = f"; on {nodes_said(self.evicts_on)} a device plugin has {self.extended_resource}, and they do"
+        return f"no tier evicts anybody for {names} on {nodes_said(self.evicts_nobody_on)}: these come by DRA" + (
+            plugin if self.evicts_on else ""
+        )
+
+
 class Posture(Shown, frozen=True):
-    """All of it, the highest tier first."""
+    """All of it, the highest tier first. `dra` is where tiers evict nobody, as far as the nodes are known."""
 
     mode: str
     adoption: bool
     tiers: tuple[TierPosture, ...]
     classes: tuple[ClassPosture, ...] = ()
     tenants: tuple[TenantPosture, ...] = ()
+    dra: tuple[DraPosture, ...] = ()
 
 
 def posture_of(
-    policy: TierPolicy, tenants: Iterable[Tenant] = (), classes: Mapping[str, PriorityClass] | None = None
+    policy: TierPolicy,
+    tenants: Iterable[Tenant] = (),
+    classes: Mapping[str, PriorityClass] | None = None,
+    supply: GpuSupply = NO_SUPPLY,
 ) -> Posture:
     """The posture of a policy, with the tenants and PriorityClasses of a cluster where they are known.
 
@@ -84,7 +109,24 @@ def posture_of(
         tiers=tuple(_tier(tier, live, policy, refused[tier.name]) for tier in policy.tiers),
         classes=tuple(_foreign(policy, classes or {})),
         tenants=tuple(_tenant(each, policy) for each in sorted(tenants, key=lambda tenant: tenant.name)),
+        dra=dra_posture(policy, supply),
     )
+
+
+def dra_posture(policy: TierPolicy, supply: GpuSupply) -> tuple[DraPosture, ...]:
+    """Where no tier evicts anybody for its GPUs, by DeviceClass."""
+    if evicts_for_devices(supply.version):
+        return ()
+    served = supply.served(policy.classes, policy.weights)
+    return tuple(DraPosture(each.name, each.resource, each.by_devices, each.by_plugin) for each in served)
+
+
+MOST_NODES = 3
+
+
+def nodes_said(names: tuple[str, ...]) -> str:
+    """Return such as: node a; 2 nodes (a, b)."""
+    return f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes ({first_of(names, MOST_NODES)})"
 
 
 def _class_of(tier: Tier, policy: TierPolicy, classes: Mapping[str, PriorityClass] | None) -> tuple[PriorityClass, str]:

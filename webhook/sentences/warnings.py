@@ -21,6 +21,15 @@ class WarningText(msgspec.Struct, frozen=True):
 
 WARNINGS = (
     WarningText(
+        "evicts-nobody",
+        "kube-scheduler evicts nobody for {name} (DRA): {tier} waits until GPUs are free",
+        "The GPUs come by dynamic resource allocation: by a claim, or by a resource that a DeviceClass serves and no "
+        "device plugin of a node has. kube-scheduler evicts nobody for them, up to Kubernetes 1.38, whatever the tier. "
+        "The workload waits until GPUs are free, and a pod of a lower tier that waits too may get them first. "
+        "`gpu-tiers why-pending` names who holds them. Where a device plugin has the resource, the scheduler evicts. "
+        "[GPUs by DRA](concepts.md#gpus-by-dra) has the rest.",
+    ),
+    WarningText(
         "guess-held-back",
         "{clue} hints at {type}; if so, label it gpu-tiers.dev/tier: {tier}",
         "The clue hints at a type whose tier is higher than the one that the workload gets, and the policy's `raiseBy` "

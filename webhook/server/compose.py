@@ -23,6 +23,7 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
+from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.report.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
@@ -139,10 +140,15 @@ async def _policy_in_force(
 
 
 async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
-    """The labels of nodes by which the policy tells flavors; where it has none, nodes are not read."""
+    """Follow what the policy and the DeviceClasses need of nodes: labels of flavors, and resources of device plugins.
+
+    Where they need nothing, no node is read. Only the labels are waited for, because they decide what a pod is charged.
+    """
 
     def follow() -> None:
-        known.nodes.follow({key for flavor in in_force.current().flavors for key in flavor.node_labels})
+        policy = in_force.current()
+        known.nodes.follow({key for flavor in policy.flavors for key in flavor.node_labels})
+        known.plugins.follow(resources_of_classes(policy.classes.values()))
 
     follow()
     in_force.subscribe(follow)

@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, Self, TypeVar
 
 import msgspec
 
 from certs.ca_bundle import WebhookConfigurations
-from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
+from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.gpu_supply import plugins_by_node, resource_slices, supply_of
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce
@@ -19,6 +20,7 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
+from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.at_risk_now import RisksOf
 from webhook.report.gpus_now import GpusNow, HeldGpus, gpus_now
 from webhook.report.latest import Preemption, VerdictGroup
@@ -60,21 +62,28 @@ NODES_KEPT, NODES_IN_TIME = 30.0, 2.0
 """Seconds for which a list of nodes is good, and for which the page waits for one."""
 
 
-class _Nodes:
-    """The nodes with GPUs, listed when somebody looks: nothing is watched for a page that nobody reads."""
+T = TypeVar("T")
 
-    def __init__(self, client: Client, in_force: PolicyInForce) -> None:
-        self._client = client
-        self._in_force = in_force
-        self._kept: TTLCache[str, tuple[GpuNode, ...]] = TTLCache(NODES_KEPT, 1)
 
-    async def now(self) -> tuple[GpuNode, ...] | None:
-        """None where they can't be read, or not in time."""
+class _Listed(Generic[T]):
+    """What is listed when somebody looks: nothing is watched for a page that nobody reads."""
+
+    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
+        self._ask = ask
+        self._kept: TTLCache[str, T] = TTLCache(NODES_KEPT, 1)
+
+    async def now(self) -> T | None:
+        """None where it can't be read, or not in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
-                return await self._kept.get("", lambda: gpu_nodes(self._client, self._in_force.current()))
+                return await self._kept.get("", self._ask)
         except (ApiError, Refused, TimeoutError):
             return None
+
+
+async def _supply(client: Client, cluster: Watched) -> GpuSupply:
+    plugins, slices = await plugins_by_node(client), await resource_slices(client)
+    return supply_of(plugins, slices, cluster.device_classes.cluster_version)
 
 
 def page_sources(
@@ -91,7 +100,8 @@ def page_sources(
 ) -> Sources:
     """Each part is read when somebody asks."""
 
-    nodes = _Nodes(client, in_force)
+    nodes = _Listed(lambda: gpu_nodes(client, in_force.current()))
+    supply = _Listed(lambda: _supply(client, cluster))
     prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
@@ -101,8 +111,10 @@ def page_sources(
         held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.running()))
         return gpus_now(tiers, held, charged.waiting(), found, cluster.tenant_name)
 
-    def posture() -> Posture:
-        return posture_of(in_force.current(), classes=cluster.classes())
+    async def posture() -> Posture:
+        policy = in_force.current()
+        there = await supply.now() if policy.classes else None
+        return posture_of(policy, classes=cluster.classes(), supply=there or NO_SUPPLY)
 
     def tenants() -> Sequence[TenantShown]:
         return [tenant_shown(each) for each in sorted(cluster.tenant_quotas(), key=lambda found: found.name)]

@@ -1,12 +1,8 @@
 {{/* What the chart must know of Kueue's API. */}}
 
-{{/* The newest version that is served; the newest that we know where that can't be told. */}}
+{{/* Kueue serves it from 0.15 on, and alone from 0.20 on. */}}
 {{- define "gpu-tiers.kueueVersion" -}}
-{{- if and (.Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta1") (not (.Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta2")) -}}
-kueue.x-k8s.io/v1beta1
-{{- else -}}
 kueue.x-k8s.io/v1beta2
-{{- end -}}
 {{- end -}}
 
 {{/* A WorkloadPriorityClass of the cluster. Takes {root, name}; JSON, empty where there is none. */}}

@@ -29,6 +29,11 @@ UNREAD = (
 )
 
 
+def evicts_nobody(tier: str) -> str:
+    """What is said of GPUs by DRA in a tier that evicts others."""
+    return f"[evicts-nobody] kube-scheduler evicts nobody for gpu.nvidia.com (DRA): {tier} waits until GPUs are free"
+
+
 async def test_a_job_that_no_wait_would_make_fit() -> None:
     job = a_pytorchjob(a_claiming_pod(), workers=2)
     answer = await World(ALPHA, a_claim_template(count=4)).validate(job)
@@ -41,7 +46,7 @@ async def test_a_job_that_no_wait_would_make_fit() -> None:
 async def test_a_job_that_fits_is_told_its_tier() -> None:
     answer = await World(ALPHA, a_claim_template(count=3)).validate(a_pytorchjob(a_claiming_pod(), workers=2))
     assert answer.allowed
-    assert answer.warnings == []
+    assert answer.warnings == [evicts_nobody("gpu-training")]
     assert answer.audit["tier"] == "gpu-training"
 
 
@@ -154,7 +159,7 @@ async def test_more_gpus_by_claims_than_before_are_refused() -> None:
 async def test_a_template_deleted_between_apply_and_the_pod() -> None:
     """The Job was applied while its template was there; its pod comes when it is gone."""
     job, pod = a_pytorchjob(a_claiming_pod()), a_claiming_pod().owned_by(a_pytorchjob(a_claiming_pod()))
-    assert (await World(ALPHA, a_claim_template(), job).validate(job)).warnings == []
+    assert (await World(ALPHA, a_claim_template(), job).validate(job)).warnings == [evicts_nobody("gpu-training")]
     answer = await World(ALPHA, job).create(pod)
     assert answer.sentence == (
         "ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't choose a tier"
@@ -190,7 +195,7 @@ async def test_a_launcher_waits_for_no_template_of_its_workers() -> None:
 async def test_a_claim_that_replicas_share_counts_once() -> None:
     """Ten replicas of four GPUs are four GPUs if all of them name the one ResourceClaim."""
     owner = a_deployment(a_claiming_pod(claim="gpus").of_tier("gpu-training"), replicas=10)
-    assert (await World(ALPHA, a_claim(count=4)).validate(owner)).warnings == []
+    assert (await World(ALPHA, a_claim(count=4)).validate(owner)).warnings == [evicts_nobody("gpu-training")]
     answer = await World(ALPHA, a_claim(count=7)).validate(owner)
     assert "gpu-training allows 6 GPUs; this Deployment asks for 7 in all" in answer.sentence
 
@@ -208,7 +213,7 @@ async def test_a_claim_that_is_held_already_needs_no_room() -> None:
     world = World(ALPHA, a_claim(count=4))
     pod = a_claiming_pod(claim="gpus").of_tier("gpu-training")
     assert (await world.create(pod)).allowed
-    assert (await world.validate(a_job(pod))).warnings == []
+    assert (await world.validate(a_job(pod))).warnings == [evicts_nobody("gpu-training")]
     (warning,) = (await world.validate(a_pytorchjob(a_pod().asking(4)))).warnings
     assert "gpu-training is at 4 of 6 GPUs" in warning
 

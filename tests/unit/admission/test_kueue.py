@@ -224,6 +224,55 @@ async def test_what_an_operator_keeps_in_order_is_left_to_it() -> None:
     assert (await a_world(notebook).mutate(made.labelled(QUEUED).owned_by(notebook))).patch == []
 
 
+def sent(*labels: str) -> list[object]:
+    """The managedFields of an object that kubectl sent with these labels."""
+    owned = {"f:metadata": {"f:labels": {f"f:{label}": {} for label in labels}}, "f:spec": {}}
+    return ["odd", {"manager": "odd"}, {"manager": "kubectl-create", "operation": "Update", "fieldsV1": owned}]
+
+
+class TestTheDefaultClassOfKueue:
+    """From 0.20 on its webhook, which comes before ours, labels what names no class, where a class `default` exists."""
+
+    @pytest.mark.parametrize("workload", [a_pytorchjob(), a_jobset(), a_pod().asking()], ids=type)
+    async def test_it_is_no_persons_choice(self, workload: Any) -> None:
+        world = a_world()
+        filled_in = workload.labelled({**QUEUED, CLASS: "default"}).having("metadata.managedFields", sent(QUEUE))
+        patched = (await world.mutate(filled_in)).patched
+        assert told(patched) == told((await world.mutate(workload.labelled(QUEUED))).patched)
+        assert (await world.mutate(patched)).patch == [], "a second pass leaves it alone"
+        assert (await world.validate(patched)).allowed
+
+    async def test_nor_is_its_copy_on_a_template(self) -> None:
+        """Kueue copies the label of a Deployment into its template in the same call."""
+        deployment = a_deployment(a_pod().labelled({**QUEUED, CLASS: "default"}).asking())
+        filled_in = deployment.labelled({**QUEUED, CLASS: "default"}).having("metadata.managedFields", sent(QUEUE))
+        patched = (await a_world().mutate(filled_in)).patched
+        assert told(patched["spec"]["template"]) == told(patched) == "gpu-interactive"
+
+    @pytest.mark.parametrize("fields", [sent(QUEUE, CLASS), []], ids=["sent", "in a file"])
+    async def test_a_person_who_writes_it_means_it(self, fields: list[object]) -> None:
+        for each in (a_pytorchjob(), a_pod().asking().of_tier("gpu-batch")):
+            written = each.labelled({**QUEUED, CLASS: "default"}).having("metadata.managedFields", fields)
+            patched = (await a_world().mutate(written)).patched
+            assert patched["metadata"]["labels"][CLASS] == "default"
+            assert OURS not in patched["metadata"].get("annotations", {})
+
+    async def test_what_kueue_does_not_queue_keeps_it(self) -> None:
+        """Kueue labels jobs that it does not queue as well."""
+        for each in (a_pytorchjob(), a_pod().asking()):
+            filled_in = each.labelled({CLASS: "default"}).having("metadata.managedFields", sent())
+            assert (await a_world().mutate(filled_in)).patched["metadata"]["labels"][CLASS] == "default"
+
+    async def test_at_an_update_a_warning_names_the_class_that_is_due(self) -> None:
+        """Kueue labels Deployments at updates too; at those gpu-tiers patches nothing."""
+        world, stored = a_world(), a_deployment()
+        filled_in = stored.labelled({**QUEUED, CLASS: "default"}).having("metadata.managedFields", sent(QUEUE))
+        answer = await world.update(stored, filled_in)
+        assert answer.warnings == [
+            "Kueue can't see its tier; label it kueue.x-k8s.io/priority-class: gpu-interactive",
+        ]
+
+
 class TestJobsWithoutAQueuesName:
     """Kueue can be told to manage them too, in some namespaces; the policy then says the same."""
 

@@ -12,6 +12,7 @@ from tests.builders import policy_file
 from webhook.cli.main import app
 from webhook.cli.posture import _of_cluster
 from webhook.config.published import Published, digest_of
+from webhook.kube.errors import NotFound
 from webhook.kube.wire import Page
 
 
@@ -50,6 +51,10 @@ class Cluster:
     async def client(self) -> AsyncIterator["Cluster"]:
         """As a Target gives one."""
         yield self
+
+    async def get(self, place: str) -> dict[str, Any]:
+        """No group of APIs but the core's."""
+        raise NotFound(place, 404)
 
     async def list_pages(self, place: str, params: object = None) -> AsyncIterator[Page]:
         """What there is of a kind."""

@@ -13,6 +13,7 @@ from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_
 from webhook.page.choice import Choice
 from webhook.page.routes import PageContent, Sources, page_app, rendered
 from webhook.report.gpus_now import GpusNow
+from webhook.report.posture import DraPosture, Posture
 from webhook.report.tenants import HeldShown, PlaceShown, RowShown
 
 VOID = {"meta", "path", "rect", "i"}
@@ -213,9 +214,18 @@ def test_every_preset_has_a_picture(preset: str) -> None:
     assert page.count('class="head tier-') == sum(len(each.evicts) for each in posture.tiers)
 
 
+def test_the_page_says_where_no_tier_evicts() -> None:
+    posture = structs.replace(a_posture(), dra=(DraPosture("gpu.nvidia.com", "", ("d1",), ()),))
+    told = text_of(rendered(a_content(posture=posture)))
+    assert "But no tier evicts anybody for devices of gpu.nvidia.com on node d1: these come by DRA." in told
+
+
 def sources_of(content: PageContent) -> Sources:
     async def gpus() -> GpusNow | None:
         return content.gpus
+
+    async def posture() -> Posture:
+        return content.posture
 
     return Sources(
         content.replica,
@@ -224,7 +234,7 @@ def sources_of(content: PageContent) -> Sources:
         lambda leader: f"kubectl port-forward pod/{leader} 8090",
         lambda: content.health,
         gpus,
-        lambda: content.posture,
+        posture,
         lambda: content.tenants,
         content.verdicts,
         content.preemptions,

@@ -1,10 +1,15 @@
 """Posture: what a new tenant is told of who can evict whom."""
 
+from msgspec import structs
+
 from tests.builders import a_tenant
 from webhook.cli.posture import posture_answer
 from webhook.config.load import parse
+from webhook.page.posture_picture import posture_file
+from webhook.policy.values.gpu_supply import GpuSupply, NodeSupply
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.values.weights import DeviceClass
 from webhook.report.posture import TierPosture, posture_of
 
 
@@ -121,3 +126,29 @@ def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:
         f'Tenant vision: spec.allowedTiers[0]: "gpu-gold" is no tier; {tiers}',
         f'Tenant vision: spec.defaultTier: "gpu-gold" is no tier; {tiers}',
     ]
+
+
+GPU_CLASS = DeviceClass("gpu.nvidia.com", ("device.driver == 'gpu.nvidia.com'",), "nvidia.com/gpu")
+DRA, PLUGIN = frozenset({"gpu.nvidia.com"}), frozenset({"nvidia.com/gpu"})
+MIXED = (NodeSupply("d1", drivers=DRA), NodeSupply("d2", drivers=DRA), NodeSupply("p1", PLUGIN))
+
+
+def with_class() -> TierPolicy:
+    return structs.replace(policy(), classes={GPU_CLASS.name: GPU_CLASS})
+
+
+def test_where_gpus_come_by_dra_no_tier_evicts_and_that_is_told_node_by_node() -> None:
+    found = posture_of(with_class(), supply=GpuSupply(MIXED, (1, 37)))
+    said = (
+        "no tier evicts anybody for devices of gpu.nvidia.com and nvidia.com/gpu on 2 nodes (d1, d2): these come by "
+        "DRA; on node p1 a device plugin has nvidia.com/gpu, and they do"
+    )
+    assert [each.said for each in found.dra] == [said]
+    assert f"{said}." in posture_answer(found).notes
+    assert "Not for GPUs by DRA: gpu.nvidia.com on 2 nodes (d1, d2)" in posture_file(found)
+
+
+def test_a_version_that_may_evict_for_devices_and_a_cluster_without_dra_are_told_nothing() -> None:
+    assert posture_of(with_class(), supply=GpuSupply(MIXED, (1, 39))).dra == ()
+    assert posture_of(with_class(), supply=GpuSupply((NodeSupply("p1", PLUGIN),), (1, 37))).dra == ()
+    assert posture_of(with_class()).dra == ()

@@ -61,6 +61,7 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
             tenants = by_age(each.tenant for each in quotas if each.tenant)
             known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
+            known.scope = await reader.eviction()
             readable, found = _Readable(reader), reader.lookups
             # No name is taken: what is judged anew may be there.
             lookups = Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)

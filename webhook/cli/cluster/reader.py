@@ -11,14 +11,17 @@ from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
+from webhook.cluster.gpu_supply import plugins_by_node, resource_slices, supply_of
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.kube.client import Client
+from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, view
 from webhook.policy.values.facts import Namespace, namespace_of
+from webhook.policy.values.gpu_supply import EvictionScope, GpuSupply, evicts_for_devices, resources_of_classes
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.cluster_parts import Part
 
@@ -76,6 +79,28 @@ class ClusterReader:
             self.told.append(untold(lost, f"list {plural} in {namespace}"))
             self.roles.append(role_for(error))
             return None
+
+    async def eviction(self) -> EvictionScope:
+        """Return what kube-scheduler evicts pods for. Nodes are read only where a DeviceClass serves a resource."""
+        classes = self.policy.classes
+        if not classes:
+            return EvictionScope()
+        version = await self.part("version", server_version(self.client), (0, 0))
+        nodes: dict[str, frozenset[str]] | None = None
+        if resources_of_classes(classes.values()):
+            lost = "whether its tier evicts anybody for its GPUs"
+            nodes = await self.part("nodes", plugins_by_node(self.client), None, lost)
+        known = EvictionScope(None, evicts_for_devices(version))
+        return known if nodes is None else supply_of(nodes, (), version).scope
+
+    async def supply(self) -> GpuSupply:
+        """Return how each node serves GPUs, as far as the person may read it; no node where there is no DeviceClass."""
+        if not self.policy.classes:
+            return GpuSupply()
+        lost = "on which nodes tiers evict nobody, because GPUs come by DRA there,"
+        slices = await self.part("slices", resource_slices(self.client), (), lost)
+        nodes = await self.part("nodes", plugins_by_node(self.client), {}, lost)
+        return supply_of(nodes, slices, await self.part("version", server_version(self.client), (0, 0)))
 
     async def home(self, name: str, otherwise: Mapping[str, str]) -> Namespace:
         """A namespace; `otherwise` are its labels if it can't be read. Raises ApiError, and BadInput without it."""

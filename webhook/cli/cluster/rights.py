@@ -14,6 +14,9 @@ RIGHTS: Mapping[Part, str] = {
     "home": "get the namespace",
     "nodes": "list nodes",
     "capacity": "list resourceslices.resource.k8s.io",
+    "slices": "list resourceslices.resource.k8s.io",
+    "allocations": "list resourceclaims.resource.k8s.io in all namespaces",
+    "device_taints": "list devicetaintrules.resource.k8s.io",
     "pods": "list pods in all namespaces",
     "gangs": "list the workloads that are gangs",
     "pod_groups": "list podgroups.scheduling.k8s.io",
@@ -24,6 +27,7 @@ RIGHTS: Mapping[Part, str] = {
     "leader": "get the Lease of gpu-tiers",
     "failed_hooks": "list events in all namespaces",
     "lost_pods": "list jobs.batch",
+    "preemption_configs": "list preemptionconfigs.kueue.x-k8s.io",
     "version": "get /version",
 }
 
@@ -32,12 +36,23 @@ OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants
 
 READER = "gpu-tiers-reader"
 _OF_READER: frozenset[Part] = frozenset(
-    {"classes", "device_classes", "tenants", "nodes", "capacity", "leader", "policy_in_force"}
+    {
+        "classes",
+        "device_classes",
+        "tenants",
+        "nodes",
+        "capacity",
+        "slices",
+        "device_taints",
+        "leader",
+        "policy_in_force",
+    }
 )
 _OF_CLUSTER_READER: frozenset[Part] = frozenset(
     {
         "namespaces",
         "pods",
+        "allocations",
         "gangs",
         "pod_groups",
         "budgets",
@@ -45,6 +60,7 @@ _OF_CLUSTER_READER: frozenset[Part] = frozenset(
         "admission_policies",
         "failed_hooks",
         "lost_pods",
+        "preemption_configs",
     }
 )
 ASK_FOR_READER = (
@@ -61,7 +77,7 @@ ASK_FOR_CLUSTER_READER = (
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?(?:/(?P<plural>[^/]+).*)?"
 )
-_READERS = {"tenantquotas", "priorityclasses", "nodes", "deviceclasses", "resourceslices"}
+_READERS = {"tenantquotas", "priorityclasses", "nodes", "deviceclasses", "resourceslices", "devicetaintrules"}
 _READERS_AT_HOME = {"configmaps", "leases"}
 """What the reader has in the whole cluster, and, of gpu-tiers alone, in its namespace."""
 _VIEWED = ("", "apps", "batch", "policy")

@@ -18,18 +18,18 @@ from webhook.cluster.listed import priority_classes
 from webhook.cluster.lost_pods import ending_on_node, lost_pods
 from webhook.cluster.pod_listing import PodSummary, list_pods
 from webhook.kube.client import Client
-from webhook.kube.discovery import Discovery, served_version
+from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.objects.view import Tree, read
+from webhook.objects.view import Tree, all_at, at, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, Taken
+from webhook.report.lint.snapshot import ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, PreemptionRule, Taken
 
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 
@@ -54,7 +54,9 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
         pod_groups=await reader.part("pod_groups", _pod_groups(client), ()),
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
-        version=await reader.part("version", _version(client), (0, 0)),
+        preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
+        version=await reader.part("version", server_version(client), (0, 0)),
+        supply=await reader.supply(),
         unread=counted_by_claims | unread_of(reader, found.running),
     )
 
@@ -105,10 +107,14 @@ async def _failed_hooks(client: Client) -> tuple[FailedHook, ...]:
     return tuple(FailedHook(namespace, name, count) for (namespace, name), count in sorted(times.items()))
 
 
-async def _version(client: Client) -> tuple[int, int]:
-    found = await client.get("/version")
-    major, minor = (int("".join(filter(str.isdigit, str(found.get(key))))[:4] or 0) for key in ("major", "minor"))
-    return major, minor
+async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
+    found: list[PreemptionRule] = []
+    for raw in await _listed(client, "kueue.x-k8s.io", "preemptionconfigs"):
+        config: Tree = msgspec.json.decode(raw)
+        for _, rule in all_at(config, "spec.rules.*"):
+            modes = tuple(str(at(each, "priority.mode") or "") for _, each in all_at(rule, "candidateSelectors.*"))
+            found.append(PreemptionRule(str(at(config, "metadata.name")), str(at(rule, "name")), modes))
+    return tuple(found)
 
 
 async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Cluster) -> tuple[GangSeen, ...]:

@@ -29,7 +29,7 @@ from webhook.objects.view import Tree, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
-from webhook.policy.decide import Decision, decide_pod
+from webhook.policy.decide import Decision, decide_pod, eviction_warnings
 from webhook.policy.quota.charges import alternatives, shortfall
 from webhook.policy.quota.held import NoRoom, waits_for_its_turn
 from webhook.policy.values.tenants import Tenant
@@ -87,6 +87,8 @@ async def _judged(
     refusal = refusal_of(finding, booked=there.gang is not None)
     let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
     home = await asked.cluster.known.namespace(document.namespace)
+    # The webhook warns of a workload's pods as that is applied; whoever asks about one of them reads it too.
+    of_eviction = eviction_warnings(decided) if decided else ()
     said = verdict.as_fields() | {
         "judged": True,
         "name": document.name,
@@ -95,7 +97,7 @@ async def _judged(
         "tiers": (assignment.tier,) if assignment and assignment.tier else (),
         "assignment": assignment,
         "message": refusal,
-        "told": tuple(each for each in finding.told if has_shown_id(each)),
+        "told": tuple(dict.fromkeys((*filter(has_shown_id, finding.told), *of_eviction))),
     }
     pod = view(document.tree, Pod) if there.class_now else None
     return replace(

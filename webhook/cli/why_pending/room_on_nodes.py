@@ -1,44 +1,78 @@
-"""Reads the nodes with GPUs and the pods on them, for a pod that waits."""
+"""Reads what there is for a pod that waits for GPUs: by the device plugins of nodes, and by DRA."""
 
 from collections.abc import Callable
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from webhook.cli.cluster.one_object import AskedCluster
-from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cli.why_pending.room_by_claims import rooms_by_devices
+from webhook.cluster.gpu_nodes import GpuNode, all_nodes
 from webhook.cluster.listed import listed_namespaces
 from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
+from webhook.objects.view import Tree
 from webhook.policy.checkpoint.at_risk import work_since
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tiers import NONPREEMPTING
-from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
+from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_for
 
 
-async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> Room | None:
-    """The room for a pod, as far as the person may read nodes and pods; None where nodes alone don't tell of its GPUs.
+async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: datetime) -> Room | None:
+    """Return the room for a pod, as far as the person may read it; None for a pod that asks for no GPU.
 
-    That is where a DeviceClass has them, or the pod asks for parts of GPUs. The scheduler alone knows which devices of
-    ResourceSlices, and how much of a shared GPU, are free.
+    A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. How much of
+    a shared GPU is free the scheduler alone knows.
     """
-    waiting = _waiting(asked, pod, nominated)
-    if not waiting.asks:
+    # 1. Read the nodes, and tell which of the pod's resources their device plugins have.
+    waiting, weights = _waiting(asked, pod, nominated), asked.policy.weights
+    by_class = [name for name in waiting.asks if weights.has_class(name)]
+    if not waiting.asks and not pod.spec.resource_claims:
         return None
-    nodes = await _nodes(asked, pod)
-    by_nodes_alone = room_for(waiting, nodes, None)
-    if nodes is None or by_nodes_alone.sentences:  # pods have no part in it, so nobody needs the right to list them
-        return by_nodes_alone
-    return room_for(waiting, nodes, await _holders(asked, now))
+    nodes = await _nodes(asked)
+    plugged = {name for each in nodes or () for name in each.offers}
+    by_plugin = {name: gpus for name, gpus in waiting.asks.items() if name not in by_class or name in plugged}
+
+    # 2. The scheduler evicts where a device plugin has them. Pods are read only where the nodes alone don't tell.
+    pods: list[PodSummary] | None = None
+    rooms: list[Room] = []
+    if by_plugin:
+        asks_plugins = replace(waiting, asks=by_plugin)
+        with_gpus = None if nodes is None else [_node_for(pod, each) for each in nodes if each.gpus]
+        found = room_for(asks_plugins, with_gpus, None)
+        if with_gpus is not None and not found.sentences:
+            pods = await _pods(asked)
+            found = room_for(asks_plugins, with_gpus, await _holders(asked, pods, now))
+        rooms.append(found)
+
+    # 3. It evicts nobody where they come by DRA: for claims anywhere, for a resource where no device plugin has it.
+    if by_class or pod.spec.resource_claims:
+        pods = await _pods(asked) if pods is None else pods
+        holders = await _holders(asked, pods, now) or []
+        by_uid = {each.uid: holder for each, holder in zip(pods or (), holders, strict=True)}
+
+        def nodes_of(name: str) -> list[NodeForPod]:
+            return [_node_for(pod, each) for each in nodes or () if name not in each.offers]
+
+        asks = {name: waiting.asks[name] for name in by_class}
+        rooms += await rooms_by_devices(asked, pod, tree, waiting, asks, nodes_of, by_uid)
+    return merged(rooms) if rooms else None
+
+
+def _node_for(pod: Pod, node: GpuNode) -> NodeForPod:
+    return NodeForPod(node.name, node.offers, obstacle(pod.spec, node.labels, node.taints))
 
 
 def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
     spec, tier = pod.spec, asked.policy.tiers.of_class(pod.spec.priority_class_name)
-    asked_for, weights = asked_of(pod, asked.policy), asked.policy.weights
-    by_nodes = (name for name in asked_for if not weights.has_class(name) and weights.is_whole(name))
-    asks = {name: asked_for[name] for name in by_nodes if asked_for[name]}
     calm = "adoption" if spec.priority_class_name.endswith(NONPREEMPTING) else "never"
     return Waiting(
-        asks,
+        {
+            name: gpus
+            for name, gpus in asked_of(pod, asked.policy).items()
+            if gpus and asked.policy.weights.is_whole(name)
+        },
         spec.priority or 0,
         tier.name if tier else "",
         evicts="lower" if spec.preemption_policy != "Never" else "adoption" if calm == "adoption" else "never",
@@ -46,30 +80,31 @@ def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
     )
 
 
-async def _nodes(asked: AskedCluster, pod: Pod) -> list[NodeForPod] | None:
+async def _nodes(asked: AskedCluster) -> tuple[GpuNode, ...] | None:
     lost = "where it could run, and who holds the GPUs there,"
-    nodes = await asked.reader.part("nodes", gpu_nodes(asked.reader.client, asked.policy), None, lost)
-    if nodes is None:
-        return None
-    return [NodeForPod(each.name, each.offers, obstacle(pod.spec, each.labels, each.taints)) for each in nodes]
+    return await asked.reader.part("nodes", all_nodes(asked.reader.client, asked.policy), None, lost)
 
 
-async def _holders(asked: AskedCluster, now: datetime) -> list[GpuHolder] | None:
-    """The pods with GPUs on nodes; None where the person may not list all."""
-    pods = await asked.reader.part("pods", _pods(asked), None, "which GPUs are free, and who holds the others,")
+async def _pods(asked: AskedCluster) -> list[PodSummary] | None:
+    """Return the pods on nodes; None where the person may not list all."""
+    lost = "which GPUs are free, and who holds the others,"
+    return await asked.reader.part("pods", _listed_pods(asked), None, lost)
+
+
+async def _listed_pods(asked: AskedCluster) -> list[PodSummary]:
+    found: list[PodSummary] = []
+    async for pod in list_pods(asked.reader.client, asked.policy, no_claims):
+        asked.reader.steps.done()
+        if pod.node:
+            found.append(pod)
+    return found
+
+
+async def _holders(asked: AskedCluster, pods: list[PodSummary] | None, now: datetime) -> list[GpuHolder] | None:
     if pods is None:
         return None
     tenant_of = await _tenants(asked)
     return [_holder(each, asked, tenant_of, now) for each in pods]
-
-
-async def _pods(asked: AskedCluster) -> list[PodSummary]:
-    found: list[PodSummary] = []
-    async for pod in list_pods(asked.reader.client, asked.policy, no_claims):
-        asked.reader.steps.done()
-        if pod.node and pod.asks:
-            found.append(pod)
-    return found
 
 
 def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str | None], now: datetime) -> GpuHolder:

@@ -25,7 +25,7 @@ async def unscheduled(
     events = await events_about(asked, document.namespace, document.uid)
     told = scheduler_says(document.tree, events or ())
     volumes = await volumes_awaited(asked, document, told)
-    there = None if volumes else await room(asked, pod, nominated, now)
+    there = None if volumes else await room(asked, pod, document.tree, nominated, now)
     sentences = [*volumes, *await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
     if not told and not nominated and events is not None:
         sentences.append("The scheduler has said nothing of it yet.")

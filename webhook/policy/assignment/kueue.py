@@ -1,15 +1,18 @@
 """The tier where Kueue reads it: the label that names a WorkloadPriorityClass, on what Kueue queues.
 
 Without the label Kueue takes the PriorityClass of the pod templates, where ours never stands, and then 0.
-Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue v0.19.
+Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue
+v0.19; ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
 """
 
 from collections.abc import Mapping
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.managed_fields import is_filled_in
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.view import Tree, at
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -21,6 +24,16 @@ PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 _MANAGED = "kueue.x-k8s.io/managed"
 QUEUE_CLASS = "gpu-tiers.dev/queue-class"
 """The annotation that holds what gpu-tiers wrote into the label PRIORITY_CLASS: another value there is a person's."""
+
+DEFAULT_CLASS = "default"
+"""The class that Kueue's webhook writes into the label of what names none, from 0.20 on, where such a class exists."""
+_LABELLED = (
+    "",
+    "spec.template",
+    "spec.leaderWorkerTemplate.leaderTemplate",
+    "spec.leaderWorkerTemplate.workerTemplate",
+)
+"""Where the label stands: on the object, and on the templates into which Kueue copies it."""
 
 COPIED_TO_TEMPLATES = frozenset(
     {
@@ -44,17 +57,42 @@ _INTEGRATIONS = COPIED_TO_TEMPLATES | {
 }
 
 
+def without_default_classes(tree: Tree) -> Tree:
+    """Return an object without the default class that Kueue wrote into its label and those of its templates.
+
+    The API server asks Kueue's webhook before ours. No person chose this class, and no selector can need a label that
+    nobody sent, so our choice may replace it.
+    """
+    for path in _LABELLED:
+        labels = at(tree, f"{path}.metadata.labels" if path else "metadata.labels")
+        field = (*(path.split(".") if path else ()), "metadata", "labels", PRIORITY_CLASS)
+        if isinstance(labels, dict) and labels.get(PRIORITY_CLASS) == DEFAULT_CLASS and is_filled_in(tree, *field):
+            tree = _without(tree, field)
+    return tree
+
+
+def _without(tree: Tree, field: tuple[str, ...]) -> Tree:
+    first, *rest = field
+    if not rest:
+        return {key: value for key, value in tree.items() if key != first}
+    return {**tree, first: _without(tree[first], tuple(rest))}
+
+
 def class_of_pod(metadata: Metadata, assignment: Assignment, facts: Facts, policy: TierPolicy) -> str | None:
     """The class to write in the label of a pod; None where Kueue does not queue it by itself, or a person named one.
 
-    Kueue's webhook, which comes before ours, marks the pods that name no queue. Raises Refused where a person who made
-    the pod named another tier's class; a controller can't correct it.
+    Raises Refused where a person who made the pod named another tier's class; a controller can't correct it.
     """
-    if QUEUE_NAME not in metadata.labels and metadata.labels.get(_MANAGED) != "true":
+    if not is_queued(metadata):
         return None
     if metadata.controller is None:
         require_one_tier(metadata, assignment, policy)
     return _class_due(metadata, assignment, facts.selects)
+
+
+def is_queued(metadata: Metadata) -> bool:
+    """Tell whether Kueue queues a pod by itself: its webhook, which comes before ours, marks pods without a queue."""
+    return QUEUE_NAME in metadata.labels or metadata.labels.get(_MANAGED) == "true"
 
 
 def queues_workload(facts: Facts, policy: TierPolicy) -> bool:

@@ -208,7 +208,7 @@ def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignm
 
 
 def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, asked: TierRequest) -> Assignment:
-    tenant, lowered = asked.facts.tenant, assignment.demoted_to(lower, asked.policy)
+    tenant, lowered = asked.facts.tenant, assignment.demoted_to(lower, asked)
     name = tenant.name if tenant else ""
     told = AdmissionWarning(
         "pod-demoted", tenant=name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""

@@ -13,6 +13,7 @@ from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.classification.evidence import Evidence
+from webhook.policy.devices.without_eviction import evicted_by
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -69,10 +70,11 @@ class Assignment(msgspec.Struct, frozen=True):
     demoted_from: str | None = None
     evicted: Phrase | None = None
 
-    def demoted_to(self, tier: Tier, policy: TierPolicy) -> "Assignment":
-        """The same of a pod that has no room in its tier."""
+    def demoted_to(self, tier: Tier, asked: "TierRequest") -> "Assignment":
+        """Return the assignment of a pod that has no room in its tier."""
         higher = self.tier.name if self.tier else None
-        return structs.replace(self, tier=tier, demoted_from=higher, evicted=policy.evicted_by(tier))
+        evicted = evicted_by(tier, asked.pod, asked.facts, asked.policy)
+        return structs.replace(self, tier=tier, demoted_from=higher, evicted=evicted)
 
 
 def tier_request(

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from webhook.objects.pods import Metadata
+from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.namespace_selector import NamespaceSelector, namespace_selector
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
@@ -51,7 +52,7 @@ class Facts(msgspec.Struct, frozen=True):
     `devices` are those of the pod's resource claims. `unread_claims` are claims of a workload's templates, with why
     they can't be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is
     bound to. `groups` are those of other schedulers that a pod names, and `together` is the group of a pod that no
-    workload makes into a gang.
+    workload makes into a gang. `eviction` is what kube-scheduler evicts pods for in this cluster.
     """
 
     namespace: Namespace
@@ -64,6 +65,7 @@ class Facts(msgspec.Struct, frozen=True):
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     groups: tuple[SchedulersGroup, ...] = ()
     together: PodsTogether | None = None
+    eviction: EvictionScope = EvictionScope()
     holders: dict[object, Any] = msgspec.field(default_factory=dict)
     """Whether an owner's template holds GPUs, by the template's id; what its templates say about the tier, by the
     owner's id and what is asked. Hundreds of templates may ask this of each other."""

@@ -42,13 +42,15 @@ def share_of_profile(profile: str) -> Decimal:
 class DeviceClass(msgspec.Struct, frozen=True):
     """A DeviceClass, and the name under which a pod may ask for its devices as for a resource, if it has one.
 
-    `found` are drivers of its devices that are a GPU's by what they offer, whatever their name.
+    `found` are drivers of its devices that are a GPU's by what they offer, whatever their name. `created` is when it
+    was made, as RFC 3339 has it.
     """
 
     name: str
     selectors: tuple[str, ...] = ()
     extended_resource_name: str = ""
     found: frozenset[str] = frozenset()
+    created: str = ""
 
     @property
     def other_drivers(self) -> tuple[str, ...]:
@@ -175,6 +177,13 @@ class Weights:
     def has_class(self, name: str) -> bool:
         """Tells whether a DeviceClass may give it, so that it need not be among the resources of a node."""
         return name.startswith(IMPLICIT_CLAIM) or name in self._by_resource
+
+    def class_of(self, name: str) -> str:
+        """Return the DeviceClass that serves a resource: of several the newest, then the first by name; "" for none."""
+        if name.startswith(IMPLICIT_CLAIM):
+            return name.removeprefix(IMPLICIT_CLAIM)
+        named = sorted(self._by_resource.get(name, ()))
+        return max(named, key=lambda each: self._classes[each].created, default="")
 
     def is_of_class(self, name: str) -> bool:
         """Tells whether it is asked of a DeviceClass, and counts by that."""

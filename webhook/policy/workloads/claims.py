@@ -35,13 +35,13 @@ def profile_in(selectors: Iterable[str]) -> str:
 
 def _required(wanted: re.Pattern[str], selectors: Iterable[str]) -> Iterator[str]:
     """The text in each term of the wanted form. All terms of all selectors must hold."""
-    for term in (term for selector in selectors for term in _terms(selector)):
+    for term in (term for selector in selectors for term in terms_of(selector)):
         if found := wanted.fullmatch(term):
             yield found[1][1:-1]
 
 
-def _terms(expression: str) -> Iterator[str]:
-    """The terms of a plain list such as `a && b && c`; none of any other expression."""
+def terms_of(expression: str) -> Iterator[str]:
+    """Return the terms of a plain list such as `a && b && c`; none of any other expression."""
     if any(sign in expression for sign in _MORE_THAN_A_LIST):
         return
     bare = re.sub(_TEXT, lambda text: "_" * len(text[0]), expression)
@@ -74,6 +74,7 @@ class Selector(View, frozen=True):
 class SubRequest(View, frozen=True):
     """So many devices of a class: `exactly`, an alternative, or all of a request of v1beta1."""
 
+    name: str = ""
     device_class_name: str = ""
     allocation_mode: str = "ExactCount"
     count: int = 1
@@ -86,7 +87,6 @@ class DeviceRequest(SubRequest, frozen=True):
     adminAccess is not read: the in-tree quota exempts no such request either (KEP-5018).
     """
 
-    name: str = ""
     exactly: SubRequest | None = None
     first_available: tuple[SubRequest, ...] = ()
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from webhook.policy.devices.without_eviction import evicts_others
 from webhook.policy.values.tiers import PriorityClass, Tier, class_in_force, disagreements
 from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.report.lint.rule import LintRule, Mistake, Severity
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
-from webhook.report.posture import posture_of
+from webhook.report.posture import dra_posture, posture_of
 
 NEVER = "Never"
 
@@ -44,6 +45,18 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(
                 f"tier {tier.name}", f"evicts nobody, and holds {number_of(len(held), 'gang')}: {some_of(held)}"
             )
+
+
+def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find DeviceClasses whose GPUs come by DRA, where some tier counts on eviction."""
+    policy, live = snapshot.policy, snapshot.classes
+    tiers = [
+        each.name
+        for each in policy.tiers
+        if evicts_others(each, live.get(class_in_force(each, adoption=policy.adoption)), policy)
+    ]
+    for each in dra_posture(policy, snapshot.supply) if tiers else ():
+        yield Mistake(f"DeviceClass/{each.device_class}", f"{each.said}; {some_of(tiers)} count on eviction")
 
 
 def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -137,6 +150,17 @@ RULES = (
         "A tier with preemptionPolicy Never takes only what is free. A gang that got some of its GPUs waits for the "
         "others for ever, and holds those that it has.",
         "Label these workloads with a tier that may evict, or have them scheduled whole (PodGroup, Volcano, Kueue).",
+    ),
+    LintRule(
+        "tiers-without-eviction",
+        Severity.WARNING,
+        ("classes", "device_classes", "slices", "nodes", "version"),
+        tiers_without_eviction,
+        "kube-scheduler evicts nobody for devices of DRA, up to Kubernetes 1.38. A pod of the highest tier waits there "
+        "until GPUs are free, and a pod of a lower tier that waits too may get them first. So GPUs that a tenant lends "
+        "out by `Demote` do not come back by eviction.",
+        "Where tiers must evict, serve the GPUs by a device plugin: then nodes have them in `allocatable`. Leave "
+        "`extendedResourceName` out of the DeviceClass, so that no unchanged manifest gets GPUs by DRA.",
     ),
     LintRule(
         "class-above-tiers",

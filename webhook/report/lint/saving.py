@@ -114,6 +114,18 @@ def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake("evictionCost.kueue", "two tiers have values that follow one another, so no boost is written")
 
 
+def boost_ignored(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find rules by which Kueue chooses among workloads without the boost."""
+    if snapshot.policy.eviction_cost.get("Kueue") != "Write":
+        return
+    for rule in snapshot.preemption_rules:
+        unlike = dict.fromkeys(f"priority.mode {mode}" if mode else "no priority" for mode in rule.modes)
+        unlike.pop("priority.mode Boosted", None)
+        if unlike:
+            where = f"PreemptionConfig/{rule.config}"
+            yield Mistake(where, f"rule {rule.name} compares {' and '.join(unlike)}, so it ignores the boost")
+
+
 def _training(snapshot: ClusterSnapshot) -> Iterator[PodSummary]:
     return (pod for pod in snapshot.pods if pod.workload_type is WorkloadType.TRAINING)
 
@@ -244,5 +256,14 @@ RULES = (
         "Kueue is told what an eviction costs by a boost that stays below the next tier, and no number lies between "
         "these two.",
         "Give the tiers values that are 17 or more apart: then there is room for all boosts.",
+    ),
+    LintRule(
+        "boost-ignored",
+        Severity.INFO,
+        ("preemption_configs",),
+        boost_ignored,
+        "gpu-tiers tells Kueue what an eviction costs by a boost of the priority. A rule with `priority.mode: Base` or "
+        "without `priority` chooses victims as if they had no boost: among them may be what has not saved for long.",
+        "Set `priority.mode: Boosted` in the rule's candidateSelectors, or ignore this if the rule is for other work.",
     ),
 )

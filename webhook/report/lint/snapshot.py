@@ -17,6 +17,7 @@ from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
+from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
@@ -57,6 +58,14 @@ class CertificateSeen(msgspec.Struct, frozen=True):
     where: str
     not_after: datetime
     ca: bool = False
+
+
+class PreemptionRule(msgspec.Struct, frozen=True):
+    """A rule of Kueue's PreemptionConfig (KEP-13396). `modes`: how each of its selectors compares priorities."""
+
+    config: str
+    name: str
+    modes: tuple[str, ...]
 
 
 class FailedHook(msgspec.Struct, frozen=True):
@@ -125,7 +134,9 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()
     lost_pods: tuple[EndingOnNode, ...] = ()
+    preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)
+    supply: GpuSupply = NO_SUPPLY
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
 
     @property

@@ -13,7 +13,9 @@ from webhook.config.published import InstalledPolicy
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.quota.charges import Charge
+from webhook.policy.values.gpu_supply import GpuSupply, NodeSupply
 from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.values.weights import DeviceClass
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import lint_report
 from webhook.report.lint.snapshot import ClusterSnapshot, GangSeen
@@ -125,3 +127,16 @@ def test_a_tier_whose_class_is_missing_or_another() -> None:
     (line,) = found("tier-class-differs", lacking)
     assert line.startswith("tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 7;")
     assert found("tier-class-missing", cluster) == found("tier-class-differs", cluster) == []
+
+
+def test_tiers_that_count_on_eviction_where_gpus_come_by_dra() -> None:
+    gpus = DeviceClass("gpu.nvidia.com", ("device.driver == 'gpu.nvidia.com'",), "nvidia.com/gpu")
+    supply = GpuSupply((NodeSupply("d1", drivers=frozenset({"gpu.nvidia.com"})),), (1, 37))
+    policy = replace(a_policy(), classes={gpus.name: gpus})
+    (told,) = found("tiers-without-eviction", a_cluster(policy, supply=supply))
+    assert told == (
+        "DeviceClass/gpu.nvidia.com: no tier evicts anybody for devices of gpu.nvidia.com and nvidia.com/gpu on node "
+        "d1: these come by DRA; gpu-training, gpu-serving, gpu-batch count on eviction"
+    )
+    calm = replace(a_policy(adoption=True), classes={gpus.name: gpus})
+    assert found("tiers-without-eviction", a_cluster(calm, supply=supply)) == [], "during adoption none does"

@@ -9,7 +9,7 @@ from webhook.cluster.lost_pods import EndingOnNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.workloads.workload_types import WorkloadType
-from webhook.report.lint.snapshot import FailedHook
+from webhook.report.lint.snapshot import FailedHook, PreemptionRule
 
 
 def a_training_pod(name: str = "train-0", **fields: Any) -> PodSummary:
@@ -130,3 +130,16 @@ def test_a_pod_on_a_lost_node_that_its_job_does_not_replace() -> None:
         "Job/train in team-alpha: Pod/train-0 ends on node n1, which is not Ready; its Job waits for the end"
     ]
     assert found("pod-on-lost-node", a_cluster()) == []
+
+
+def test_a_rule_of_kueue_that_ignores_the_boost() -> None:
+    rules = tuple(
+        PreemptionRule("shares", name, modes)
+        for name, modes in {"own": ("Boosted",), "cohort": ("Base", "Boosted"), "any": ("", "Base"), "none": ()}.items()
+    )
+    writing = a_policy(evictionCost={"kueue": "Write"}, kueue={"workloadPriorityClasses": True})
+    assert found("boost-ignored", a_cluster(writing, preemption_rules=rules)) == [
+        "PreemptionConfig/shares: rule cohort compares priority.mode Base, so it ignores the boost",
+        "PreemptionConfig/shares: rule any compares no priority and priority.mode Base, so it ignores the boost",
+    ]
+    assert found("boost-ignored", a_cluster(preemption_rules=rules)) == [], "nothing is written"

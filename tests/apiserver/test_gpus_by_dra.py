@@ -1,0 +1,169 @@
+"""GPUs by DRA on fake nodes: kube-scheduler evicts nobody for them, and people are told so, node by node."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from localcluster.fake_nodes import node as fake_node
+
+from .installed import Installed, Tree, gpu_pod
+from .test_commands import run
+from .test_explain import running, why
+from .test_resource_claims import devices
+
+pytestmark = pytest.mark.apiserver
+
+EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA"
+
+
+@dataclass
+class Dra:
+    """A node with three devices, one of them tainted, and a DeviceClass of these that serves a resource too."""
+
+    installed: Installed
+    namespace: str
+
+    @property
+    def name(self) -> str:
+        """The DeviceClass."""
+        return f"gpu-{self.namespace}"
+
+    @property
+    def resource(self) -> str:
+        return f"example.com/{self.name}"
+
+    @property
+    def driver(self) -> str:
+        return f"{self.name}.example.com"
+
+    @property
+    def node(self) -> str:
+        return f"dra-{self.namespace}"
+
+    @property
+    def plugin_node(self) -> str:
+        return f"plugin-{self.namespace}"
+
+    def apply(self, *objects: Tree) -> None:
+        self.installed.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def objects(self) -> Iterator[Tree]:
+        yield fake_node(self.node, 0, {"team": self.namespace})
+        selectors = [{"cel": {"expression": f"device.driver == '{self.driver}'"}}]
+        yield of_dra("DeviceClass", self.name, {"selectors": selectors, "extendedResourceName": self.resource})
+        tainted = {"name": "c", "taints": [{"key": "example.com/repair", "effect": "NoSchedule"}]}
+        pool = {"name": self.node, "generation": 1, "resourceSliceCount": 1}
+        spec = {
+            "driver": self.driver,
+            "nodeName": self.node,
+            "pool": pool,
+            "devices": [{"name": "a"}, {"name": "b"}, tainted],
+        }
+        yield of_dra("ResourceSlice", self.node, spec)
+
+    def pod(self, name: str, tier: str, **spec: object) -> Tree:
+        """A pod that asks for the resource, on nodes of this test alone."""
+        pod = gpu_pod(name, tier=tier, nodeSelector={"team": self.namespace}, **spec)
+        pod["spec"]["containers"][0]["resources"] = {"limits": {self.resource: "1"}}
+        return pod
+
+    def start(self, pod: Tree) -> None:
+        name = pod["metadata"]["name"]
+        assert self.installed.create(pod, self.namespace).code == 0
+        self.installed.eventually(lambda: running(self.installed, self.namespace, name), name)
+
+    def warns(self) -> bool:
+        """Whether a dry run is told that its tier evicts nobody."""
+        dry = self.installed.create(self.pod("asks", "gpu-training"), self.namespace, "--dry-run=server")
+        assert dry.code == 0
+        return f"[evicts-nobody] kube-scheduler evicts nobody for {self.resource}"[:60] in dry.stderr
+
+
+def of_dra(kind: str, name: str, spec: Tree) -> Tree:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+def dra(installed: Installed, namespace: str) -> Iterator[Dra]:
+    found = Dra(installed, namespace)
+    found.apply(*found.objects())
+    yield found
+    kubectl = installed.cluster.kubectl
+    kubectl("delete", "pods,resourceclaims", "--all", f"--namespace={namespace}", "--wait=false")
+    kubectl(
+        "delete", f"node/{found.node}", f"node/{found.plugin_node}", f"deviceclass/{found.name}", "--ignore-not-found"
+    )
+    kubectl("delete", f"resourceslice/{found.node}", "--ignore-not-found")
+
+
+def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace: str) -> None:
+    dra.start(dra.pod("low", "gpu-batch"))
+    claim = of_dra("ResourceClaim", "shared", devices(1, deviceClassName=dra.name))
+    assert dra.installed.create(claim, namespace).code == 0
+    named = dra.pod("named", "gpu-training", resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])
+    named["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    dra.start(named)
+    created = dra.installed.create(dra.pod("high", "gpu-training"), namespace)
+    assert created.code == 0
+    dra.installed.eventually(lambda: "The scheduler says" in why(dra.installed, namespace, "high"), "its wait")
+    told = why(dra.installed, namespace, "high")
+    assert f"It needs 1 device of {dra.name} on one node, and {dra.node} has 0 free." in told
+    assert EVICTS_NOBODY in told
+    assert f"does not tolerate the taint example.com/repair:NoSchedule of device c on {dra.node}." in told
+    explained = run(dra.installed, "explain", "high", f"--namespace={namespace}").stdout
+    assert f"[evicts-nobody] kube-scheduler evicts nobody for {dra.resource}"[:60] in explained
+    rows = [line.split("  ") for line in told.splitlines() if f"{namespace}/" in line]
+    whys = {next(cell for cell in row if cell.startswith(namespace)): row[-1].strip() for row in rows}
+    assert whys == {
+        f"{namespace}/low": "lower, but nobody is evicted for devices of DRA",
+        f"{namespace}/named": f"ResourceClaim {namespace}/shared, named by the pod: free when no pod uses it",
+    }
+    assert running(dra.installed, namespace, "low"), "nobody was evicted"
+
+
+def test_a_mixed_cluster_is_told_node_by_node(dra: Dra, namespace: str) -> None:
+    # 1. All nodes that have the resource have it by DRA: whoever applies is warned.
+    dra.installed.eventually(dra.warns, "the DeviceClass is known")
+
+    # 2. A device plugin has it on another node: there the scheduler evicts, and the warning goes.
+    plugin = fake_node(dra.plugin_node, 0, {"team": namespace})
+    room = plugin["status"]["capacity"] | {dra.resource: "1"}  # type: ignore[index]
+    dra.apply({**plugin, "status": {"capacity": room, "allocatable": room}})
+    dra.installed.eventually(lambda: not dra.warns(), "the device plugin is known")
+
+    # 3. posture and lint say which nodes are which.
+    posture = json.loads(run(dra.installed, "posture", "--output=json").stdout)
+    (of_class,) = [each for each in posture["dra"] if each["deviceClass"] == dra.name]
+    assert of_class == {
+        "deviceClass": dra.name,
+        "extendedResource": dra.resource,
+        "evictsNobodyOn": [dra.node],
+        "evictsOn": [dra.plugin_node],
+    }
+    linted = json.loads(run(dra.installed, "lint", "--output=json").stdout)["findings"]
+    told = {each["where"]: each["what"] for each in linted if each["id"] == "tiers-without-eviction"}
+    what = told[f"DeviceClass/{dra.name}"]
+    assert what.startswith(f"no tier evicts anybody for devices of {dra.name} and {dra.resource} on node {dra.node}")
+    assert f"on node {dra.plugin_node} a device plugin has {dra.resource}" in what
+
+    # 4. A pod of the highest tier evicts where the device plugin is, though lower pods hold devices of DRA too.
+    for name in ("low-1", "low-2", "low-3"):
+        dra.start(dra.pod(name, "gpu-batch"))
+    on_plugin = [name for name in ("low-1", "low-2", "low-3") if node_of(dra, name) == dra.plugin_node]
+    dra.start(dra.pod("high", "gpu-training"))
+    assert node_of(dra, "high") == dra.plugin_node
+
+    # 5. The next one waits, and is told of both kinds of nodes.
+    assert dra.installed.create(dra.pod("next", "gpu-training"), namespace).code == 0
+    dra.installed.eventually(lambda: "The scheduler says" in why(dra.installed, namespace, "next"), "its wait")
+    told = why(dra.installed, namespace, "next")
+    assert "It can evict nobody there: all that hold GPUs are of gpu-training's priority or higher." in told
+    assert EVICTS_NOBODY in told
+    assert "lower, but nobody is evicted for devices of DRA" in told
+    assert len(on_plugin) == 1
+
+
+def node_of(dra: Dra, pod: str) -> str:
+    return str(dra.installed.get(f"pod/{pod}", dra.namespace)["spec"].get("nodeName"))

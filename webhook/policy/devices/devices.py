@@ -1,0 +1,334 @@
+"""The devices of DRA and the claims that hold them: whether a device would do for a request, and who holds it.
+
+It answers from ResourceSlices, ResourceClaims and DeviceTaintRules alone, so the scheduler's memory may know more. A
+selector is evaluated where it is a list of plain comparisons. Any other selector is judged like for like: a device does
+for a request if it is held through a request of the same DeviceClass with at least the same selectors.
+Source: KEP-4381, KEP-5055 (taints); pkg/scheduler/framework/plugins/dynamicresources in kubernetes.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from webhook.objects.pods import Metadata
+from webhook.objects.view import View
+from webhook.policy.values.weights import DeviceClass
+from webhook.policy.workloads.claims import DeviceRequest, Selector, SubRequest, terms_of
+
+
+class DeviceKey(NamedTuple):
+    """A device's name, which is unique within a driver's pool."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+class DeviceTaint(View, frozen=True):
+    """A taint of a device. NoSchedule keeps new pods off, NoExecute evicts as well."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class DeviceToleration(View, frozen=True):
+    """A toleration of a request; without a key it tolerates every taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        return self.operator == "Exists" or self.value == taint.value
+
+
+class Attribute(View, frozen=True):
+    """A value; a version or a list is not read."""
+
+    text: str | None = msgspec.field(default=None, name="string")
+    whole: int | None = msgspec.field(default=None, name="int")
+    truth: bool | None = msgspec.field(default=None, name="bool")
+
+    @property
+    def plain(self) -> object:
+        """The value as a selector compares it with a literal; None where it is of another type."""
+        return next((each for each in (self.text, self.whole, self.truth) if each is not None), None)
+
+
+class _Offered(View, frozen=True):
+    attributes: dict[str, Attribute] = msgspec.field(default_factory=dict)
+
+
+class SlicedDevice(_Offered, frozen=True):
+    """A device of a ResourceSlice. v1beta1 has its attributes under `basic`."""
+
+    name: str = ""
+    taints: tuple[DeviceTaint, ...] = ()
+    basic: _Offered = _Offered()
+    consumes_counters: tuple[Any, ...] = ()
+    allow_multiple_allocations: bool = False
+
+
+class _Pool(View, frozen=True):
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class _SliceSpec(View, frozen=True):
+    driver: str = ""
+    node_name: str = ""
+    pool: _Pool = _Pool()
+    devices: tuple[SlicedDevice, ...] = ()
+
+
+class ResourceSlice(View, frozen=True):
+    """Devices of one pool of a driver."""
+
+    spec: _SliceSpec = _SliceSpec()
+
+
+class _RuleSelector(View, frozen=True):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class _RuleSpec(View, frozen=True):
+    device_selector: _RuleSelector = _RuleSelector()
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(View, frozen=True):
+    """A taint on all devices that it selects."""
+
+    spec: _RuleSpec = _RuleSpec()
+
+    def selects(self, key: DeviceKey) -> bool:
+        selector = self.spec.device_selector
+        pairs = ((selector.driver, key.driver), (selector.pool, key.pool), (selector.device, key.device))
+        return all(wanted in (None, own) for wanted, own in pairs)
+
+
+class Device(msgspec.Struct, frozen=True):
+    """A device of one node, with the taints of its slice and of rules.
+
+    `whole`: nobody else's allocation takes of it. It is no partition, and no two claims may share it.
+    """
+
+    key: DeviceKey
+    node: str
+    attributes: Mapping[str, object]
+    taints: tuple[DeviceTaint, ...] = ()
+    whole: bool = True
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a request wants: so many devices of a class that pass all selectors, those of its class among them.
+
+    `plain`: any such devices will do together. Without constraints, capacity and allocationMode All.
+    """
+
+    device_class: str
+    count: int
+    selectors: tuple[str, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
+    plain: bool = True
+
+
+class User(View, frozen=True):
+    """Whom a claim is reserved for: a pod, or a PodGroup."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Result(View, frozen=True):
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool = False
+
+
+class _Results(View, frozen=True):
+    results: tuple[_Result, ...] = ()
+
+
+class _Allocation(View, frozen=True):
+    devices: _Results = _Results()
+
+
+class _ClaimStatus(View, frozen=True):
+    allocation: _Allocation | None = None
+    reserved_for: tuple[User, ...] = ()
+
+
+class _Tolerating(SubRequest, frozen=True):
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: Any = None
+
+
+class _Request(DeviceRequest, frozen=True):
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: Any = None
+    exactly: _Tolerating | None = None
+    first_available: tuple[_Tolerating, ...] = ()
+
+
+class _Requests(View, frozen=True):
+    requests: tuple[_Request, ...] = ()
+    constraints: tuple[Any, ...] = ()
+
+
+class _ClaimSpec(View, frozen=True):
+    devices: _Requests = _Requests()
+
+
+class DeviceClaim(View, frozen=True):
+    """A ResourceClaim with the devices that it holds."""
+
+    metadata: Metadata = Metadata()
+    spec: _ClaimSpec = _ClaimSpec()
+    status: _ClaimStatus = _ClaimStatus()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether it outlives its pods: no pod owns it, as one owns the claim made of a template."""
+        return not any(owner.kind == "Pod" for owner in self.metadata.owner_references)
+
+    @property
+    def is_allocated(self) -> bool:
+        return self.status.allocation is not None
+
+    def held(self) -> Iterator[tuple[DeviceKey, str]]:
+        """The devices that it holds, each with the name of its request. Administrative access holds nothing."""
+        for each in self.status.allocation.devices.results if self.status.allocation else ():
+            if not each.admin_access:
+                yield DeviceKey(each.driver, each.pool, each.device), each.request
+
+    def wanted(self) -> Iterator[tuple[str, Wanted]]:
+        """What each of its requests and alternatives wants, by the name that results give it."""
+        bound = bool(self.spec.devices.constraints)
+        for request in self.spec.devices.requests:
+            for each in request.first_available or (request.exactly or request,):
+                name = f"{request.name}/{each.name}" if request.first_available else request.name
+                selectors = tuple(_expressions(each.selectors))
+                plain = each.allocation_mode == "ExactCount" and not (bound or each.capacity)
+                yield name, Wanted(each.device_class_name, each.count or 1, selectors, each.tolerations, plain)
+
+
+class Inventory(msgspec.Struct, frozen=True):
+    """The devices of all nodes, and the claims that hold some, by device."""
+
+    devices: Mapping[DeviceKey, Device]
+    holders: Mapping[DeviceKey, tuple[DeviceClaim, Wanted | None]]
+    classes: Mapping[str, DeviceClass]
+
+    def does(self, key: DeviceKey, wanted: Wanted) -> bool | None:
+        """Tell whether a device would do for a request, whoever holds it and whatever its taints; None: not known."""
+        device = self.devices[key]
+        of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
+        told = [_passes(selector, device) for selector in (*of_class, *wanted.selectors)]
+        if False in told:
+            return False
+        if None not in told:
+            return True
+        held = self.holders.get(key)
+        alike = held[1] if held else None
+        if alike is None or alike.device_class != wanted.device_class:
+            return None
+        return True if set(wanted.selectors) <= set(alike.selectors) else None
+
+    def untolerated(self, key: DeviceKey, wanted: Wanted) -> DeviceTaint | None:
+        """The first taint of a device that a request doesn't tolerate."""
+        taints = (each for each in self.devices[key].taints if each.effect in ("NoSchedule", "NoExecute"))
+        return next((each for each in taints if not any(own.tolerates(each) for own in wanted.tolerations)), None)
+
+
+def inventory(
+    slices: Collection[ResourceSlice],
+    rules: Collection[DeviceTaintRule],
+    claims: Iterable[DeviceClaim],
+    classes: Mapping[str, DeviceClass],
+) -> Inventory:
+    """The devices that nodes have now: those of the newest generation of each pool that is whole."""
+    devices = {each.key: each for each in _devices(slices, rules)}
+    holders: dict[DeviceKey, tuple[DeviceClaim, Wanted | None]] = {}
+    for claim in claims:
+        wanted = dict(claim.wanted())
+        for key, request in claim.held():
+            if key in devices:
+                holders[key] = (claim, wanted.get(request))
+    return Inventory(devices, holders, classes)
+
+
+def _devices(slices: Collection[ResourceSlice], rules: Collection[DeviceTaintRule]) -> Iterator[Device]:
+    pools: defaultdict[tuple[str, str], list[_SliceSpec]] = defaultdict(list)
+    for each in slices:
+        pools[each.spec.driver, each.spec.pool.name].append(each.spec)
+    for (driver, pool), specs in pools.items():
+        newest = max(spec.pool.generation for spec in specs)
+        current = [spec for spec in specs if spec.pool.generation == newest]
+        if len(current) != current[0].pool.resource_slice_count:
+            continue
+        for spec in (each for each in current if each.node_name):
+            for found in spec.devices:
+                key = DeviceKey(driver, pool, found.name)
+                offered = {**found.attributes, **found.basic.attributes}
+                attributes = {_qualified(name, driver): value.plain for name, value in offered.items()}
+                taints = (*found.taints, *(rule.spec.taint for rule in rules if rule.selects(key)))
+                whole = not (found.consumes_counters or found.allow_multiple_allocations)
+                yield Device(key, spec.node_name, attributes, taints, whole)
+
+
+def _qualified(name: str, driver: str) -> str:
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def _expressions(selectors: Iterable[Selector]) -> Iterator[str]:
+    return (each.cel.expression for each in selectors)
+
+
+_LITERAL = r"""('[^'\n\\]*'|"[^"\n\\]*"|-?\d+|true|false)"""
+_DRIVER = re.compile(rf"\s*device\.driver\s*==\s*{_LITERAL}\s*")
+_ATTRIBUTE = re.compile(
+    rf"""\s*device\.attributes\[(?:'([^'\n\\]+)'|"([^"\n\\]+)")\]\.([A-Za-z_]\w*)\s*==\s*{_LITERAL}\s*"""
+)
+
+
+def _passes(selector: str, device: Device) -> bool | None:
+    """Tell whether a device passes a selector; None where that isn't a list of plain comparisons."""
+    terms = list(terms_of(selector))
+    told = [_holds(term, device) for term in terms]
+    if False in told:
+        return False
+    return True if terms and None not in told else None
+
+
+def _holds(term: str, device: Device) -> bool | None:
+    if found := _DRIVER.fullmatch(term):
+        return _value(found[1]) == device.key.driver
+    if found := _ATTRIBUTE.fullmatch(term):
+        there = device.attributes.get(f"{found[1] or found[2]}/{found[3]}")
+        wanted = _value(found[4])
+        return type(there) is type(wanted) and there == wanted
+    return None
+
+
+def _value(literal: str) -> str | int | bool:
+    if literal in ("true", "false"):
+        return literal == "true"
+    return literal[1:-1] if literal[0] in "'\"" else int(literal)

@@ -1,0 +1,113 @@
+"""How each node serves GPUs: by a device plugin or by DRA, and for which of them kube-scheduler evicts pods.
+
+kube-scheduler evicts for a resource where the node's device plugin has it. It evicts nobody for devices of DRA, whether
+a pod asks by a claim or by the extended resource of a DeviceClass (KEP-5690 is open).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from webhook.policy.values.accelerators import is_accelerator_driver
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
+from webhook.policy.workloads.claims import drivers_in
+
+Version = tuple[int, int]
+"""Major and minor of a cluster; (0, 0) where it is not known."""
+
+LAST_WITHOUT_EVICTION: Version = (1, 38)
+"""The newest Kubernetes of which it is known that its scheduler evicts nobody for devices."""
+
+
+def evicts_for_devices(version: Version) -> bool:
+    """Tell whether kube-scheduler may evict pods for devices of DRA. No released version does."""
+    return version > LAST_WITHOUT_EVICTION
+
+
+class EvictionScope(msgspec.Struct, frozen=True):
+    """What kube-scheduler evicts pods for.
+
+    `plugins` are the resources that a device plugin has on some node; None where the nodes are not known. `devices`: it
+    evicts for devices of DRA too.
+    """
+
+    plugins: frozenset[str] | None = None
+    devices: bool = False
+
+    def has(self, name: str, weights: Weights) -> bool:
+        """Tell whether it evicts for a resource somewhere. Where that can't be told, it is taken to do so."""
+        if self.devices or not weights.has_class(name):
+            return True
+        if name.startswith(IMPLICIT_CLAIM):
+            return False
+        return self.plugins is None or name in self.plugins
+
+
+class NodeSupply(msgspec.Struct, frozen=True):
+    """How one node serves GPUs: the resources of its device plugins, and the DRA drivers that have devices there."""
+
+    name: str
+    plugins: frozenset[str] = frozenset()
+    drivers: frozenset[str] = frozenset()
+
+
+class ServedClass(msgspec.Struct, frozen=True):
+    """How nodes serve the GPUs of a DeviceClass: by DRA on `by_devices`, its extended resource on `by_plugin`."""
+
+    name: str
+    resource: str
+    by_devices: tuple[str, ...]
+    by_plugin: tuple[str, ...]
+
+
+class GpuSupply(msgspec.Struct, frozen=True):
+    """How each node serves GPUs, in a cluster of that version."""
+
+    nodes: tuple[NodeSupply, ...] = ()
+    version: Version = (0, 0)
+
+    @property
+    def scope(self) -> EvictionScope:
+        return EvictionScope(
+            frozenset(name for node in self.nodes for name in node.plugins), evicts_for_devices(self.version)
+        )
+
+    def with_plugin(self, name: str) -> tuple[str, ...]:
+        """Return the nodes whose device plugin has a resource."""
+        return tuple(node.name for node in self.nodes if name in node.plugins)
+
+    def with_devices(self, device_class: DeviceClass) -> tuple[str, ...]:
+        """Return the nodes that serve a class by DRA: its driver is there, and no device plugin has its resource."""
+        resource = device_class.extended_resource_name
+        there = (node for node in self.nodes if _has_driver(node, device_class))
+        return tuple(node.name for node in there if not resource or resource not in node.plugins)
+
+    def served(self, classes: Mapping[str, DeviceClass], weights: Weights) -> tuple[ServedClass, ...]:
+        """Return the DeviceClasses of GPUs that nodes serve by DRA."""
+        gpus = (each for each in classes.values() if weights.of_devices(each.name) > 0)
+        found = (
+            ServedClass(
+                each.name,
+                each.extended_resource_name,
+                self.with_devices(each),
+                self.with_plugin(each.extended_resource_name) if each.extended_resource_name else (),
+            )
+            for each in sorted(gpus, key=lambda each: each.name)
+        )
+        return tuple(each for each in found if each.by_devices)
+
+
+NO_SUPPLY = GpuSupply()
+"""Where no node is known."""
+
+
+def resources_of_classes(classes: Iterable[DeviceClass]) -> frozenset[str]:
+    """Return the extended resources of DeviceClasses whose devices may be GPUs."""
+    return frozenset(
+        each.extended_resource_name for each in classes if each.extended_resource_name and each.may_be_gpus
+    )
+
+
+def _has_driver(node: NodeSupply, device_class: DeviceClass) -> bool:
+    wanted = drivers_in(device_class.selectors)
+    return bool(node.drivers.intersection(wanted)) if wanted else any(map(is_accelerator_driver, node.drivers))
