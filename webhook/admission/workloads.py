@@ -147,6 +147,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
+        is_new = request.operation == "CREATE"
         for tier in lower_tiers(decision, answer):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             lower = await self.ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
@@ -154,7 +155,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
                 told = AdmissionWarning(
-                    "gang-demoted" if request.operation == "CREATE" else "new-pods-demoted",
+                    "gang-demoted" if is_new else "new-pods-demoted",
                     tenant=tenant.name,
                     chosen=chosen,
                     kind=request.kind.kind,

@@ -101,7 +101,7 @@ async def test_a_gang_that_grows_is_told_that_pods_that_run_keep_their_tier() ->
     assert (await world.validate(two)).warnings == []
     (told,) = (await world.update(two, four)).warnings
     assert told.startswith(
-        "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-serving"
+        "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-batch"
     )
     assert told.endswith("; those that run keep theirs")
 

@@ -359,4 +359,4 @@ async def test_a_tenant_that_demotes_says_as_what_more_pods_run() -> None:
     one, two = (a_deployment(a_pod().asking(1), replicas=count).of_tier("gpu-training") for count in (1, 2))
     assert (await world.create(a_pod(name="more").asking(1).of_tier("gpu-training"))).allowed
     [warning] = (await world.update(one, two)).warnings
-    assert "asks for 1 more: pods that have no room there run as gpu-serving" in warning
+    assert "asks for 1 more: pods that have no room there run as gpu-batch" in warning
