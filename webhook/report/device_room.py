@@ -9,8 +9,8 @@ from decimal import Decimal
 import msgspec
 
 from webhook.objects.refusal import first_of
-from webhook.policy.devices.devices import DeviceClaim, DeviceKey, Inventory, Wanted
-from webhook.report.pending import MOST_NAMED, GpuHolder, Holders, NodeForPod, Room, Waiting, tenant_shown
+from webhook.policy.devices.devices import DeviceClaim, DeviceKey, Inventory, WantedDevices
+from webhook.report.pending import MOST_NAMED, GpuHolder, Holders, NodeForPod, Room, Waiting, tenant_of_holder
 from webhook.report.shown import Gpus, as_number
 
 EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the tiers: it waits until their holders end."
@@ -23,7 +23,7 @@ class DeviceUse(msgspec.Struct, frozen=True):
     pods: Mapping[str, GpuHolder] = msgspec.field(default_factory=dict)
 
 
-def room_by_devices(waiting: Waiting, wanted: Wanted, nodes: Sequence[NodeForPod], use: DeviceUse) -> Room:
+def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[NodeForPod], use: DeviceUse) -> Room:
     """Return the room for one request of a pod, on the nodes that would take the pod."""
     # 1. The devices there that would do, whoever holds them.
     asks = f"{wanted.count} {wanted.device_class}"
@@ -70,7 +70,7 @@ def _no_device(device_class: str, unknown: int, *, some: bool) -> Iterator[str]:
         yield f"No node that takes it has devices for DeviceClass {device_class} in a ResourceSlice."
 
 
-def _free(wanted: Wanted, free: Mapping[str, Decimal], *, plain: bool) -> Iterator[str]:
+def _free(wanted: WantedDevices, free: Mapping[str, Decimal], *, plain: bool) -> Iterator[str]:
     """Say that some node has enough of them."""
     for node in [name for name, left in free.items() if left >= wanted.count][:1]:
         there = f"{node} has {_devices(free[node])} of {wanted.device_class} free"
@@ -80,7 +80,7 @@ def _free(wanted: Wanted, free: Mapping[str, Decimal], *, plain: bool) -> Iterat
             yield f"{there}, but whether they would do together, the scheduler alone can tell."
 
 
-def _too_few(wanted: Wanted, free: Mapping[str, Decimal]) -> str:
+def _too_few(wanted: WantedDevices, free: Mapping[str, Decimal]) -> str:
     there = f"the {len(free)} nodes that have such devices have" if len(free) > 1 else f"{next(iter(free))} has"
     total = sum(free.values(), Decimal(0))
     return f"It needs {_devices(wanted.count)} of {wanted.device_class} on one node, and {there} {total} free."
@@ -90,7 +90,7 @@ def _devices(count: Decimal | int) -> str:
     return f"{count} device" if count == 1 else f"{count} devices"
 
 
-def _not_to_be_had(wanted: Wanted, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[str]:
+def _not_to_be_had(wanted: WantedDevices, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[str]:
     """Say which devices a taint keeps from it, and which claims hold some for nobody."""
     tainted: dict[str, list[str]] = {}
     for_nobody: dict[str, None] = {}
@@ -123,7 +123,7 @@ def _holders(waiting: Waiting, fitting: Sequence[DeviceKey], use: DeviceUse) -> 
             pod = holder or GpuHolder(name, "", {}, 0, "not known", None)
             of_group = user.resource != "pods"
             why = f"PodGroup {name}: free when the group is deleted" if of_group else _why(waiting, claim, holder)
-            group = (-pod.priority, pod.tier or "no tier", tenant_shown(pod), why)
+            group = (-pod.priority, pod.tier or "no tier", tenant_of_holder(pod), why)
             groups.setdefault(group, {})[pod.name] = None
             devices.setdefault(group, set()).add(key)
     for group, names in sorted(groups.items(), key=lambda item: item[0]):

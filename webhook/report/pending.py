@@ -262,14 +262,14 @@ def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders
     for node in nodes.values():
         for each in node.holders:
             if any(each.gpus.get(name) for name in waiting.asks):
-                key = (-each.priority, each.tier or "no tier", tenant_shown(each), _why(waiting, each, node))
+                key = (-each.priority, each.tier or "no tier", tenant_of_holder(each), _why(waiting, each, node))
                 groups.setdefault(key, []).append(each)
     for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
         gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
         yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
 
 
-def tenant_shown(holder: GpuHolder) -> str:
+def tenant_of_holder(holder: GpuHolder) -> str:
     return "not known" if holder.tenant is None else holder.tenant or "-"
 
 

@@ -8,8 +8,8 @@ from typing import Generic, Self, TypeVar
 import msgspec
 
 from certs.ca_bundle import WebhookConfigurations
+from webhook.cluster.device_listing import plugins_by_node, resource_slices, supply_of
 from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.gpu_supply import plugins_by_node, resource_slices, supply_of
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.unit.policy.devices.test_devices import CLASS, DRIVER, a_device, a_slice, there
 from webhook.objects.view import view
-from webhook.policy.devices.devices import DeviceClaim, Inventory, Wanted, inventory
+from webhook.policy.devices.devices import DeviceClaim, Inventory, WantedDevices, inventory
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting
 
@@ -35,7 +35,7 @@ def a_pod(name: str, priority: int, **more: Any) -> GpuHolder:
 
 def told(found: Inventory, *pods: GpuHolder, count: int = 1) -> Room:
     by_uid = {f"uid-of-{each.name.partition('/')[2]}": each for each in pods}
-    return room_by_devices(WAITS, Wanted(DRIVER, count), NODES, DeviceUse(found, by_uid))
+    return room_by_devices(WAITS, WantedDevices(DRIVER, count), NODES, DeviceUse(found, by_uid))
 
 
 def test_holders_are_named_with_their_tier_and_why_they_stay() -> None:
@@ -110,7 +110,7 @@ def test_devices_that_must_do_together_are_not_said_to_be_enough() -> None:
 
 def test_what_the_selectors_leave_open_is_said() -> None:
     found = there(a_slice(a_device()))
-    open_ended = Wanted(DRIVER, 1, ("device.capacity['x'].y.isGreaterThan(quantity('1'))",))
+    open_ended = WantedDevices(DRIVER, 1, ("device.capacity['x'].y.isGreaterThan(quantity('1'))",))
     assert room_by_devices(WAITS, open_ended, NODES, DeviceUse(found)).sentences == (
         "Whether a device passes the selectors of gpu.nvidia.com and its request, the scheduler alone can tell.",
         EVICTS_NOBODY,

@@ -6,12 +6,12 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster
-from webhook.cluster.gpu_supply import device_claims, device_taint_rules, resource_slices
+from webhook.cluster.device_listing import device_claims, device_taint_rules, resource_slices
 from webhook.kube.discovery import server_version
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
 from webhook.objects.view import Tree, all_at, at
-from webhook.policy.devices.devices import DeviceClaim, Wanted, inventory
+from webhook.policy.devices.devices import DeviceClaim, WantedDevices, inventory
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting
@@ -47,7 +47,7 @@ async def rooms_by_devices(
     weights = asked.policy.weights
     rooms = [
         replace(
-            room_by_devices(waiting, Wanted(device_class, int(count)), nodes_of(name), use),
+            room_by_devices(waiting, WantedDevices(device_class, int(count)), nodes_of(name), use),
             asks=f"{written(count)} {name}",
         )
         for name, count in by_class.items()

@@ -130,7 +130,7 @@ class Device(msgspec.Struct, frozen=True):
     whole: bool = True
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedDevices(msgspec.Struct, frozen=True):
     """What a request wants: so many devices of a class that pass all selectors, those of its class among them.
 
     `plain`: any such devices will do together. Without constraints, capacity and allocationMode All.
@@ -143,7 +143,7 @@ class Wanted(msgspec.Struct, frozen=True):
     plain: bool = True
 
 
-class User(View, frozen=True):
+class ClaimUser(View, frozen=True):
     """Whom a claim is reserved for: a pod, or a PodGroup."""
 
     resource: str = ""
@@ -169,7 +169,7 @@ class _Allocation(View, frozen=True):
 
 class _ClaimStatus(View, frozen=True):
     allocation: _Allocation | None = None
-    reserved_for: tuple[User, ...] = ()
+    reserved_for: tuple[ClaimUser, ...] = ()
 
 
 class _Tolerating(SubRequest, frozen=True):
@@ -219,7 +219,7 @@ class DeviceClaim(View, frozen=True):
             if not each.admin_access:
                 yield DeviceKey(each.driver, each.pool, each.device), each.request
 
-    def wanted(self) -> Iterator[tuple[str, Wanted]]:
+    def wanted(self) -> Iterator[tuple[str, WantedDevices]]:
         """What each of its requests and alternatives wants, by the name that results give it."""
         bound = bool(self.spec.devices.constraints)
         for request in self.spec.devices.requests:
@@ -227,17 +227,17 @@ class DeviceClaim(View, frozen=True):
                 name = f"{request.name}/{each.name}" if request.first_available else request.name
                 selectors = tuple(_expressions(each.selectors))
                 plain = each.allocation_mode == "ExactCount" and not (bound or each.capacity)
-                yield name, Wanted(each.device_class_name, each.count or 1, selectors, each.tolerations, plain)
+                yield name, WantedDevices(each.device_class_name, each.count or 1, selectors, each.tolerations, plain)
 
 
 class Inventory(msgspec.Struct, frozen=True):
     """The devices of all nodes, and the claims that hold some, by device."""
 
     devices: Mapping[DeviceKey, Device]
-    holders: Mapping[DeviceKey, tuple[DeviceClaim, Wanted | None]]
+    holders: Mapping[DeviceKey, tuple[DeviceClaim, WantedDevices | None]]
     classes: Mapping[str, DeviceClass]
 
-    def does(self, key: DeviceKey, wanted: Wanted) -> bool | None:
+    def does(self, key: DeviceKey, wanted: WantedDevices) -> bool | None:
         """Tell whether a device would do for a request, whoever holds it and whatever its taints; None: not known."""
         device = self.devices[key]
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
@@ -252,7 +252,7 @@ class Inventory(msgspec.Struct, frozen=True):
             return None
         return True if set(wanted.selectors) <= set(alike.selectors) else None
 
-    def untolerated(self, key: DeviceKey, wanted: Wanted) -> DeviceTaint | None:
+    def untolerated(self, key: DeviceKey, wanted: WantedDevices) -> DeviceTaint | None:
         """The first taint of a device that a request doesn't tolerate."""
         taints = (each for each in self.devices[key].taints if each.effect in ("NoSchedule", "NoExecute"))
         return next((each for each in taints if not any(own.tolerates(each) for own in wanted.tolerations)), None)
@@ -266,7 +266,7 @@ def inventory(
 ) -> Inventory:
     """The devices that nodes have now: those of the newest generation of each pool that is whole."""
     devices = {each.key: each for each in _devices(slices, rules)}
-    holders: dict[DeviceKey, tuple[DeviceClaim, Wanted | None]] = {}
+    holders: dict[DeviceKey, tuple[DeviceClaim, WantedDevices | None]] = {}
     for claim in claims:
         wanted = dict(claim.wanted())
         for key, request in claim.held():

@@ -13,7 +13,7 @@ from webhook.policy.devices.devices import (
     DeviceToleration,
     Inventory,
     ResourceSlice,
-    Wanted,
+    WantedDevices,
     inventory,
 )
 from webhook.policy.values.weights import DeviceClass
@@ -75,24 +75,23 @@ KEY = DeviceKey(DRIVER, "node-a", "gpu-0")
 )
 def test_plain_comparisons_are_evaluated(selector: str, does: bool | None) -> None:
     found = there(a_slice(a_device(productName="H100", mig=True)))
-    assert found.does(KEY, Wanted(DRIVER, 1, (selector,))) is does
+    assert found.does(KEY, WantedDevices(DRIVER, 1, (selector,))) is does
 
 
 def test_any_other_selector_is_judged_like_for_like() -> None:
     """A device is held through a request of the same class with at least the same selectors: it would do again."""
     slices = a_slice(a_device())
     held = there(slices, claims=(a_held_claim("one", FREE, "self.unread"),))
-    assert held.does(KEY, Wanted(DRIVER, 1, (FREE,))) is True
-    assert held.does(KEY, Wanted(DRIVER, 1, (FREE, "more"))) is None
+    assert held.does(KEY, WantedDevices(DRIVER, 1, (FREE,))) is True
+    assert held.does(KEY, WantedDevices(DRIVER, 1, (FREE, "more"))) is None
     other_class = there(slices, claims=(a_held_claim("one", FREE, device_class="mig"),))
-    assert other_class.does(KEY, Wanted(DRIVER, 1, (FREE,))) is None
+    assert other_class.does(KEY, WantedDevices(DRIVER, 1, (FREE,))) is None
 
 
 def test_a_class_without_a_selector_or_unknown_takes_no_device_for_granted() -> None:
-    assert there(a_slice(a_device())).does(KEY, Wanted("unknown", 1)) is True, "no selector says otherwise"
-    assert (
-        there(a_slice(a_device(), driver="nic")).does(DeviceKey("nic", "node-a", "gpu-0"), Wanted(DRIVER, 1)) is False
-    )
+    assert there(a_slice(a_device())).does(KEY, WantedDevices("unknown", 1)) is True, "no selector says otherwise"
+    nics = there(a_slice(a_device(), driver="nic"))
+    assert nics.does(DeviceKey("nic", "node-a", "gpu-0"), WantedDevices(DRIVER, 1)) is False
 
 
 def test_only_the_newest_generation_of_a_whole_pool_counts() -> None:
@@ -108,11 +107,11 @@ def test_taints_of_a_slice_and_of_rules() -> None:
     found = there(a_slice(a_device("gpu-0", busy)), rules=(rule, other))
     assert [each.key for each in found.devices[KEY].taints] == ["busy", "repair"]
     busy_tolerated = DeviceToleration(key="busy", operator="Exists")
-    told = found.untolerated(KEY, Wanted(DRIVER, 1, (), (busy_tolerated,)))
+    told = found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (busy_tolerated,)))
     assert told is not None
     assert told.key == "repair"
     everything = DeviceToleration(operator="Exists")
-    assert found.untolerated(KEY, Wanted(DRIVER, 1, (), (everything,))) is None
+    assert found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (everything,))) is None
 
 
 def test_administrative_access_holds_nothing() -> None:
@@ -122,6 +121,6 @@ def test_administrative_access_holds_nothing() -> None:
 def test_a_request_of_alternatives_is_found_by_its_name_in_the_result() -> None:
     requests = [{"name": "any", "firstAvailable": [{"name": "big", "deviceClassName": "big", "count": 2}]}]
     claim = view({"spec": {"devices": {"requests": requests}}}, DeviceClaim)
-    assert [*claim.wanted()] == [("any/big", Wanted("big", 2))]
+    assert [*claim.wanted()] == [("any/big", WantedDevices("big", 2))]
     flat = view({"spec": {"devices": {"requests": [{"name": "gpu", "deviceClassName": "x"}]}}}, DeviceClaim)
-    assert [*flat.wanted()] == [("gpu", Wanted("x", 1))], "as v1beta1 has it"
+    assert [*flat.wanted()] == [("gpu", WantedDevices("x", 1))], "as v1beta1 has it"
