@@ -26,6 +26,7 @@ from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ObservedWorkloads, ObservedWorld
 from webhook.controllers.opened_gates import OpenedGates
+from webhook.controllers.pending_gpus import PendingGpus
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
@@ -54,7 +55,7 @@ def policy_text(flavors: Any = (), **more: Any) -> str:
 
 
 class _NoEvents:
-    def add(self, *_: object) -> None:
+    def add(self, *_: object, **__: object) -> None:
         """Events are not judged."""
 
 
@@ -95,6 +96,9 @@ class Replica:
         pods = ObservedPods(self.client, cluster, self._in_force, lambda *_: None)  # type: ignore[arg-type]
         workloads = ObservedWorkloads(self.client, self._in_force, _charges_of(cluster, self._in_force))  # type: ignore[arg-type]
         held = HeldPods(self.client, _NoEvents(), _outermost(cluster, self._in_force))  # type: ignore[arg-type]
+        pending = PendingGpus(
+            pods.unplaced, pods.running, known, lambda: self.leads and pods.synced, self._changes.tenant
+        )
         lines = HeldLines(pods.workload_of, self._changes.tenant, held.show)
         self._world = ObservedWorld(
             known,
@@ -103,11 +107,12 @@ class Replica:
             workloads,
             _NoEvents(),  # type: ignore[arg-type]
             lines,
-            OpenedGates(lambda *_: None),
+            OpenedGates(held.opened),
+            pending,
         )
         self._world.subscribe(self._changes.everything)
         self.webhooks = Webhooks(cluster, self.ledger, self._in_force.current, lambda *_: None)
-        self._writing = asyncio.create_task(held.run())
+        self._writing = asyncio.gather(held.run(), pending.run())
         self.alive = True
 
     def _way_to_leader(self) -> Any:
