@@ -96,7 +96,10 @@ INVALID = (
     Invalid(
         "a preemptionPolicy without a class",
         pod(spec="  preemptionPolicy: Never\n"),
-        "spec.preemptionPolicy: Never, but no PriorityClass is named; the API server takes it from the class: leave it out",
+        (
+            "spec.preemptionPolicy: Never, but no PriorityClass is named; the API server takes it from the class: "
+            "leave it out"
+        ),
         "must not be provided in pod spec",
     ),
     Invalid(
