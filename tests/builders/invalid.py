@@ -94,6 +94,21 @@ INVALID = (
         "must be one of the names in pod.spec.resourceClaims",
     ),
     Invalid(
+        "a preemptionPolicy without a class",
+        pod(spec="  preemptionPolicy: Never\n"),
+        (
+            "spec.preemptionPolicy: Never, but no PriorityClass is named; the API server takes it from the class: "
+            "leave it out"
+        ),
+        "must not be provided in pod spec",
+    ),
+    Invalid(
+        "a priority without a class",
+        pod(spec="  priority: 1000\n"),
+        "spec.priority: 1000, but no PriorityClass is named; the API server takes it from the class: leave it out",
+        "must not be provided in pod spec",
+    ),
+    Invalid(
         "a variable that is a number",
         pod(f"{GPU}, env: [{{name: NPROC, value: 8}}]"),
         f'{ONE}.env[0].value: 8 is no text; write it in quotes: "8"',
@@ -147,6 +162,7 @@ INVALID = (
 
 VALID = (
     pod(),
+    pod(spec="  priority: 0\n  preemptionPolicy: PreemptLowerPriority\n"),
     pod(
         ", resources: {requests: {cpu: 1, nvidia.com/gpu: 1, hugepages-2Mi: 2Mi}, limits: {nvidia.com/gpu: 1, cpu: 2, "
         "hugepages-2Mi: 2Mi}}"

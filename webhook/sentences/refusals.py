@@ -148,6 +148,8 @@ _OF_THE_API_SERVER: Mapping[str, str] = {
     "selector-absent": "absent; a {kind} selects its pods by labels of its template: write them as matchLabels",
     "selector-unlike-pods": "{value:shown}, but the template's label {key:shown} is another or absent; the two have to "
     "be the same",
+    "priority-without-class": "{value:shown}, but no PriorityClass is named; the API server takes it from the class: "
+    "leave it out",
     "limit-absent": 'absent; the API server takes no such request without the same limit: write "{value}" in limits',
     "limit-unlike-request": '"{request}", but the limit is "{limit}"; the API server takes the same number in both',
     "resource-without-domain": "the API server knows no resource {name:shown}; write its full name, such as "

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.builders.invalid import ANOTHERS, INVALID, PATCH, VALID, Invalid
+from tests.builders.invalid import ANOTHERS, INVALID, NEVER, PATCH, VALID, Invalid, of_template
 from tests.unit.cli.reviewing import findings, review
 from webhook.config.yaml_text import trees
 
@@ -36,6 +36,16 @@ def test_a_kind_in_the_wrong_place_is_reviewed_as_what_it_is_and_left_alone_by_n
     assert "  tier: gpu-training\n" in out
     _, out, _ = review("-f", "-", "--only", "refused", stdin=f"{pod}---\n{VALID[0]}")
     assert "2 objects: 1 gets a tier, 1 refused, 0 left alone\n" in out
+
+
+def test_a_template_whose_pods_are_refused_is_called_so() -> None:
+    """The API server takes such a Job, and none of its pods."""
+    never = "      preemptionPolicy: Never\n"
+    code, out, _ = review("-f", "-", stdin=of_template("batch/v1", "Job", pods=NEVER + never))
+    assert "invalid: spec.template.spec.preemptionPolicy: Never, but no PriorityClass is named" in out
+    assert code == 1
+    named = never + "      priorityClassName: gpu-batch\n"
+    assert "invalid: " not in review("-f", "-", stdin=of_template("batch/v1", "Job", pods=NEVER + named))[1]
 
 
 def test_objects_within_an_unknown_kind_are_checked_too() -> None:

@@ -3,9 +3,10 @@
 1. A kind stands under an apiVersion that does not have it.
 2. A workload's pods restart otherwise than its kind takes, or its selector does not select them.
 3. A container asks for GPUs in requests alone, by a short name, or by a claim that the pod does not declare.
+4. The pods bear a priority or a preemptionPolicy, and no PriorityClass that has it.
 
 A patch that names no image says only what it changes: what it lacks may stand in what it is laid over.
-Source: validation.go of pkg/apis/core, apps and batch in Kubernetes 1.37.
+Source: validation.go of pkg/apis/core, apps and batch, and the admission plugin Priority, in Kubernetes 1.37.
 """
 
 from collections.abc import Iterator, Mapping
@@ -103,7 +104,7 @@ def refused_by_api_server(document: Document, kinds: KindTable) -> Iterator[Refu
     if not every or not all(container.image for container in every):
         return
     for each, pod in pods:
-        for refusal in (*_restarts(document, pod), *_of_containers(pod)):
+        for refusal in (*_restarts(document, pod), *_priority(pod), *_of_containers(pod)):
             yield refusal.of_template(each.path, bare=each.form == "spec") if each.path else refusal
     yield from _selector(document, pods[0][1])
 
@@ -119,6 +120,18 @@ def _restarts(document: Manifest, pod: Pod) -> Iterator[Refusal]:
             yield Refusal(Reason.INVALID, "failure-policy-restarts", field)
     elif kind in _STAYS and policy not in ("", "Always"):
         yield Refusal(Reason.INVALID, "stays-without-restart", field, kind=document.kind, policy=policy)
+
+
+def _priority(pod: Pod) -> Iterator[Refusal]:
+    """Yield what differs from the defaults: the plugin runs before every webhook, so gpu-tiers can't name a class."""
+    spec = pod.spec
+    if spec.priority_class_name:
+        return
+    if spec.priority:
+        yield Refusal(Reason.INVALID, "priority-without-class", "spec.priority", value=str(spec.priority))
+    if spec.preemption_policy not in (None, "", "PreemptLowerPriority"):
+        policy = spec.preemption_policy
+        yield Refusal(Reason.INVALID, "priority-without-class", "spec.preemptionPolicy", value=policy)
 
 
 def _selector(document: Manifest, pod: Pod) -> Iterator[Refusal]:
