@@ -33,6 +33,14 @@ class Person:
         patch = json.dumps({"spec": {"containers": [{"name": "main", "resources": resources}]}})
         return self.kubectl("patch", "pod/train-0", "--subresource=resize", "--type=strategic", f"--patch={patch}")
 
+    def made_by_jobset(self, name: str) -> Result:
+        """A pod of the JobSet `staged`, as if its Job were the JobSet itself."""
+        uid = self.installed.get("jobset/staged", self.namespace)["metadata"]["uid"]
+        pod = gpu_pod(name, tier="gpu-training")
+        owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "staged", "uid": uid}
+        pod["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+        return self.installed.create(pod, self.namespace)
+
     def uses(self, usage: str) -> None:
         self.installed.eventually(lambda: self.installed.usage(self.tenant) == usage, usage)
 
@@ -97,6 +105,35 @@ def test_pods_that_an_autoscaler_adds_are_charged_one_by_one(person: Person) -> 
     person.installed.eventually(lambda: any("exceeded quota: " in each for each in warnings_in(person)), "a refusal")
     person.uses("total 2/2")
     assert len(person.installed.get("pods", person.namespace)["items"]) == 2
+
+
+def test_a_later_stage_of_a_jobset_gets_the_gpus_of_an_earlier_one(person: Person) -> None:
+    """Its controller makes the second Job once the first is Complete. Between them the GPUs stay reserved."""
+    assert person.installed.create(in_stages("tokenize", "train"), person.namespace).code == 0
+    person.uses("total 0/2 (+2 reserved)")
+    other = gpu_pod("other", tier="gpu-training")
+    pods = ("tokenize-0", "tokenize-1")
+    for pod in pods:
+        assert person.made_by_jobset(pod).code == 0
+    person.uses("total 2/2")
+    for pod in pods:
+        ended = ("--subresource=status", "--type=merge", '--patch={"status": {"phase": "Succeeded"}}')
+        assert person.kubectl("patch", f"pod/{pod}", *ended).code == 0
+    person.uses("total 0/2 (+2 reserved)")
+    assert "exceeded quota: " in person.installed.create(other, person.namespace).stderr
+    for pod in ("train-0", "train-1"):
+        assert person.made_by_jobset(pod).code == 0
+    person.uses("total 2/2")
+
+
+def in_stages(first: str, second: str) -> Tree:
+    """A JobSet of two Jobs, each of two pods of one GPU, of which one waits for the end of the other."""
+    template = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-training"}}, "spec": gpu_pod("")["spec"]}
+    spec = {"parallelism": 2, "completions": 2, "template": template}
+    jobs: list[Tree] = [{"name": name, "template": {"spec": spec}} for name in (first, second)]
+    jobs[1]["dependsOn"] = [{"name": first, "status": "Complete"}]
+    names = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "staged"}}
+    return names | {"spec": {"replicatedJobs": jobs}}
 
 
 def warnings_in(person: Person) -> list[str]:

@@ -54,7 +54,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None, kept: Mapping[str, K
     least = fit(needed, tenant, at_once=True, wished=charges, booked=not decision.waits)
     if least.refusal or not is_elastic:
         return least
-    return fit(charges, tenant, at_once=True, strict=False)
+    return fit(charges, tenant, at_once=not own.in_stages, strict=False)
 
 
 def _lowered(

@@ -124,6 +124,71 @@ async def test_a_pod_alone_is_charged_by_itself() -> None:
     assert (second.allowed, second.warnings) == (True, []), "nothing is booked before a pod comes"
 
 
+def stage(name: str, gpus: int, pods: int = 2, **after: str) -> Tree:
+    """One Job of a JobSet, which waits until others have the status that is named."""
+    waits = [{"name": each, "status": status} for each, status in after.items()]
+    job = {"parallelism": pods, "completions": pods, "template": a_pod().asking(gpus).template()}
+    return {"name": name, "template": {"spec": job}, **({"dependsOn": waits} if waits else {})}
+
+
+def a_jobset_of(*jobs: Tree) -> WorkloadBuilder:
+    return a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "staged", replicatedJobs=list(jobs))
+
+
+STAGES: dict[str, tuple[list[Tree], int]] = {
+    "none waits": ([stage("a", 1), stage("b", 3)], 8),
+    "one waits until another runs": ([stage("a", 1), stage("b", 3, a="Ready")], 8),
+    "one waits for the end of another": ([stage("a", 1), stage("b", 3, a="Complete")], 6),
+    "the first asks for more, with fewer pods": ([stage("a", 4, pods=2), stage("b", 1, pods=6, a="Complete")], 8),
+    "one runs beside both": ([stage("a", 1), stage("b", 3, a="Complete"), stage("c", 1)], 8),
+    "a chain": ([stage("a", 1), stage("b", 2, a="Complete"), stage("c", 3, b="Ready")], 10),
+    "a chain of ends": ([stage("a", 4), stage("b", 1, a="Complete"), stage("c", 1, b="Complete")], 8),
+    "two wait for one": ([stage("a", 3), stage("b", 2, a="Complete"), stage("c", 2, a="Complete")], 8),
+    "more than are told apart": (
+        [stage("0", 1, pods=1), *(stage(f"{n}", 1, 1, **{"0": "Complete"}) for n in range(1, 9))],
+        9,
+    ),
+}
+
+
+@pytest.mark.parametrize(("jobs", "needed"), STAGES.values(), ids=STAGES)
+async def test_a_jobset_in_stages_needs_what_runs_together(jobs: list[Tree], needed: int) -> None:
+    jobset = a_jobset_of(*jobs)
+    fits = await World(a_tenant().allowing(str(needed)), jobset).validate(jobset)
+    assert (fits.allowed, [each for each in fits.warnings if "in all" in each]) == (True, [])
+    never = await World(a_tenant().allowing(str(needed - 1)), jobset).validate(jobset)
+    assert "tenant alpha: the total allows " in never.sentence
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [stage("a", 1, a="Complete")],
+        [stage("a", 1, b="Complete"), stage("b", 1, a="Complete")],
+        [stage("a", 1), stage("a", 1, a="Complete")],
+        [{**stage("a", 1), "dependsOn": "b"}, {**stage("b", 1), "dependsOn": [None, {"status": "Complete"}]}],
+    ],
+)
+async def test_waits_that_jobset_itself_refuses_are_no_fault_of_ours(jobs: list[Tree]) -> None:
+    assert (await World(a_tenant().allowing("4")).validate(a_jobset_of(*jobs))).allowed
+
+
+async def test_a_count_that_is_none_in_a_later_stage_is_named_with_its_place() -> None:
+    jobs = [stage("a", 1), {**stage("b", 1, a="Complete"), "replicas": "x"}]
+    refused = await World(a_tenant().allowing("4")).validate(a_jobset_of(*jobs))
+    assert refused.sentence.startswith("spec.replicatedJobs.1.replicas: ")
+
+
+async def test_the_stages_of_a_jobset_use_one_reservation() -> None:
+    jobset = a_jobset_of(stage("tokenize", 4), stage("train", 4, tokenize="Complete"))
+    world = World(a_tenant().allowing("8"), jobset)
+    assert (await world.validate(jobset)).allowed
+    assert not (await world.create(a_pod().asking(1))).allowed
+    for number in range(2):
+        assert (await world.create(a_pod(name=f"tokenize-{number}").asking(4).owned_by(jobset))).allowed
+    assert not (await world.create(a_pod(name="train-0").asking(4).owned_by(jobset))).allowed, "the others still run"
+
+
 @pytest.mark.parametrize("least", [0, 1, 2])
 async def test_rays_autoscaler_may_ask_for_more_than_a_row_holds(least: int) -> None:
     def cluster(workers: int) -> WorkloadBuilder:

@@ -6,15 +6,18 @@ the operator's default. Each function raises Refused where a field is no count o
 docs/workloads.md, with sources.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import combinations
 
 from webhook.objects.refusal import Reason, Refused
-from webhook.objects.view import Tree, all_at, at
+from webhook.objects.view import Tree, all_at, at, mapped
 
 PodCount = Callable[[Tree], int]
 
 MOST_PODS = 1_000_000
 """More pods than any cluster holds: a count above it is a mistake, not a workload."""
+MOST_IN_STAGES = 6
+"""Jobs of a JobSet whose stages are told apart: each set of them is looked at, which takes about 1 ms."""
 MOST_TEMPLATES = 250
 """Of a workload that are judged. Each takes some 0.2 ms, and all other reviews wait meanwhile."""
 
@@ -236,6 +239,64 @@ def least_ray_workers(workload: Tree, group: Tree) -> int:
     """Where Ray scales it: the group's `minReplicas`, times `numOfHosts`. Else all."""
     scaled = (at(workload, f"{spec}.enableInTreeAutoscaling") is True for spec in ("spec", "spec.rayClusterSpec"))
     return whole(group, "minReplicas", 0) * whole(group, "numOfHosts", 1) if any(scaled) else ray_workers(group)
+
+
+def needed_in_stage(jobs: str) -> "GroupCount":
+    """Return the count for the Jobs of a JobSet that lie at a path."""
+
+    def needed(workload: Tree, replicated_job: Tree) -> int:
+        listed = at(workload, jobs)
+        if not isinstance(listed, list) or len(listed) > MOST_IN_STAGES:
+            return MOST_PODS
+        stage = _largest_stage([each for each in listed if isinstance(each, dict)])
+        return MOST_PODS if any(each is replicated_job for each in stage) else 0
+
+    needed.__doc__ = "All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."
+    return needed
+
+
+def _largest_stage(jobs: list[Tree]) -> list[Tree]:
+    """Return the Jobs that may run together and ask for most; all of them where none waits for the end of another.
+
+    A Job that waits until another is Complete runs neither beside it nor beside what that one waits for.
+    """
+    ended: dict[str, frozenset[str]] = {}
+    for each in jobs:
+        waits = [found for _, found in all_at(each, "dependsOn.*") if isinstance(found, dict)]
+        direct = frozenset(_name(found) for found in waits if found.get("status") == "Complete")
+        ended[_name(each)] = direct.union(*(ended.get(_name(found), ()) for found in waits))
+    if not any(ended.values()):
+        return jobs
+    sets = (chosen for size in range(len(jobs), 0, -1) for chosen in combinations(jobs, size))
+    beside = (chosen for chosen in sets if _run_together(chosen, ended))
+    devices = {id(each): _devices(each) for each in jobs}
+    largest = max(beside, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
+    return list(largest)
+
+
+def _run_together(jobs: tuple[Tree, ...], ended: Mapping[str, frozenset[str]]) -> bool:
+    names = set(map(_name, jobs))
+    return not any(ended[name] & names for name in names)
+
+
+def _name(of: Tree) -> str:
+    return str(of.get("name", ""))
+
+
+def _devices(replicated_job: Tree) -> int:
+    """How many devices the pods of one Job ask for, by device plugin or by claim."""
+    spec = mapped(at(replicated_job, "template.spec.template.spec"))
+    claims = sum(1 for _ in all_at(spec, "resourceClaims.*"))
+    limits = (mapped(found) for _, found in all_at(spec, "containers.*.resources.limits"))
+    asked = (str(value) for each in limits for name, value in each.items() if "/" in str(name))
+    numbers = sum(int(each) for each in asked if each.isdecimal() and len(each) < _DIGITS)
+    try:
+        return jobset_pods(replicated_job) * (claims + numbers)
+    except Refused:
+        return 0  # refused with its place when its own pods are counted
+
+
+_DIGITS = 10
 
 
 def needed_of_task(job: Tree, task: Tree) -> int:

@@ -72,8 +72,9 @@ class Workload(msgspec.Struct, frozen=True):
     `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
     commands that stand in fields of its own: a RayJob's entrypoint. `brings_gpus`: fields of its own ask for GPUs, or
     its operator brings them without a word in the object. `class_name` is the PriorityClass for all of its pods.
-    `shards`: its Indexed pods are more than run at once, so each works by itself. `place`: where its labels and
-    annotations stand in another workload, of which alone it is known; "" for an object of its own.
+    `shards`: its Indexed pods are more than run at once, so each works by itself. `in_stages`: some of its pods are
+    made when others have ended. `place`: where its labels and annotations stand in another workload, of which alone it
+    is known; "" for an object of its own.
     `selects` are the keys of the labels by which its controller knows its pods.
     """
 
@@ -88,6 +89,7 @@ class Workload(msgspec.Struct, frozen=True):
     brings_gpus: bool = False
     class_name: str = ""
     shards: bool = False
+    in_stages: bool = False
     selects: frozenset[str] = frozenset()
     place: str = ""
 
@@ -124,6 +126,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
         shards=any(_in_shards(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)),
+        in_stages=any(found == "Complete" for path in _STAGES for _, found in all_at(tree, path)),
         selects=frozenset(_selected(at(tree, "spec.selector"))),
     )
 
@@ -140,6 +143,10 @@ def _selected(selector: object) -> Iterator[str]:
 
 _JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")
 """A Job's, those of a JobSet."""
+
+
+_STAGES = tuple(f"{place}spec.replicatedJobs.*.dependsOn.*.status" for place in ("", "runtime.spec.template."))
+"""Of a JobSet, and of the runtime of a TrainJob."""
 
 
 def _in_shards(spec: object) -> bool:

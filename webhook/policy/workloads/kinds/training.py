@@ -20,7 +20,7 @@ from webhook.policy.workloads.kinds.table import (
     Templates,
     present,
 )
-from webhook.policy.workloads.pod_counts import GroupCount, elastic_workers, once, trials_at_once
+from webhook.policy.workloads.pod_counts import GroupCount, elastic_workers, needed_in_stage, once, trials_at_once
 from webhook.policy.workloads.training_runtime import node_alone, with_runtime
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -132,6 +132,7 @@ TRAINING_KINDS = (
                 "runtime.spec.template.spec.replicatedJobs.*",
                 "template.spec.template",
                 pods.jobset_pods,
+                least=needed_in_stage("runtime.spec.template.spec.replicatedJobs"),
                 between=(
                     Between("runtime.spec.template.spec.replicatedJobs.*.template.metadata", JOB),
                     Between("runtime.spec.template.metadata", JOB_SET),
