@@ -8,6 +8,7 @@ resolve.go and decode.go there; tests/unit/config/test_yaml_values.py has what k
 import base64
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -29,6 +30,8 @@ _LEAST, _MOST, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
 LONGEST = 100
 """Characters of a whole number; none of 64 bits has more in any base. A longer one is a float, as in Go."""
 _BASES = {"x": 16, "o": 8, "b": 2}
+MOST_MERGED = 100_000
+"""Keys that the merges of a text may copy. Merges of merges multiply them: ten lines could bring a thousand million."""
 
 
 def tag_of(text: str) -> str:
@@ -73,6 +76,8 @@ def _whole(plain: str) -> int:
 class KubectlLoader(SafeLoader):
     """Loads a text as kubectl does."""
 
+    _merged = 0
+
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode:
             return tag_of(value) if implicit[0] else f"{_CORE}str"
@@ -91,6 +96,10 @@ class KubectlLoader(SafeLoader):
                     problem = f"expected a mapping or list of mappings for merging, but found {each.id}"
                     raise ConstructorError("while constructing a mapping", node.start_mark, problem, each.start_mark)
                 self.flatten_mapping(each)
+                self._merged += len(each.value)
+                if self._merged > MOST_MERGED:
+                    problem = f"merges copy more than {MOST_MERGED} keys"
+                    raise ConstructorError("while constructing a mapping", node.start_mark, problem, each.start_mark)
                 pairs.extend(each.value)
         node.value = pairs
 
@@ -156,8 +165,24 @@ _SCALARS = {
     "timestamp": _text,
     "binary": _binary,
 }
+
+
+def _of_scalar(made: Callable[[KubectlLoader, yaml.ScalarNode], Any]) -> Callable[[KubectlLoader, yaml.Node], Any]:
+    """The constructor of a tag that only a scalar may have."""
+
+    def construct(loader: KubectlLoader, node: yaml.Node) -> Any:
+        if not isinstance(node, yaml.ScalarNode):
+            problem = (
+                f"found a {'mapping' if isinstance(node, yaml.MappingNode) else 'sequence'} with the tag of a scalar"
+            )
+            raise ConstructorError(None, None, problem, node.start_mark)
+        return made(loader, node)
+
+    return construct
+
+
 for _name, _made in _SCALARS.items():
-    KubectlLoader.add_constructor(f"{_CORE}{_name}", _made)
+    KubectlLoader.add_constructor(f"{_CORE}{_name}", _of_scalar(_made))
 for _name in ("set", "omap", "pairs"):
     KubectlLoader.add_constructor(f"{_CORE}{_name}", _as_it_is)
 KubectlLoader.add_constructor(None, _as_it_is)

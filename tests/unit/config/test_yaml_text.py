@@ -37,6 +37,30 @@ def test_a_text_that_says_two_things_or_never_ends_is_refused(text: str, sentenc
     assert str(refused.value).startswith(sentence)
 
 
+def _grown_tenfold(first: str, each: str) -> str:
+    """A text of eight lines, each of which names the one before ten times."""
+    lines = (f"a{level}: &a{level} {each.format(', '.join([f'*a{level - 1}'] * 10))}\n" for level in range(1, 8))
+    return f"a0: &a0 {first}\n{''.join(lines)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (_grown_tenfold("{x: 1}", "{{<<: [{}]}}"), "not YAML: line 5: merges copy more than 100000 keys"),
+        (
+            _grown_tenfold("[x]", "[{}]") + "b: !!str [*a7]\n",
+            "not YAML: line 9: found a sequence with the tag of a scalar",
+        ),
+        ("a: !!int {b: 1}\n", "not YAML: line 1: found a mapping with the tag of a scalar"),
+    ],
+    ids=["merges of merges", "aliases as a text", "a mapping as a number"],
+)
+def test_a_short_text_that_unfolds_without_end_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(NotYaml) as refused:
+        trees(text)
+    assert str(refused.value).startswith(sentence)
+
+
 def test_no_manifest_is_too_deep() -> None:
     assert trees("[" * 200 + "]" * 200)
     assert trees("a: [1, {b: 2}]\n" + "".join(f"b{number}: {{c: -1}}\n" for number in range(500)))
