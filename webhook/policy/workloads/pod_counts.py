@@ -6,6 +6,7 @@ the operator's default. Each function raises Refused where a field is no count o
 docs/workloads.md, with sources.
 """
 
+import re
 from collections.abc import Callable
 
 from webhook.objects.refusal import Reason, Refused
@@ -18,6 +19,7 @@ MOST_PODS = 1_000_000
 MOST_TEMPLATES = 250
 """Of a workload that are judged. Each takes some 0.2 ms, and all other reviews wait meanwhile."""
 
+_INDEXES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 NOTEBOOK_STOPPED = "kubeflow-resource-stopped"
 
 
@@ -197,12 +199,21 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
 
 
 def job_pods_left(job: Tree, spec: Tree) -> int:
-    """At most the pods that have to succeed yet; without `completions`, once one has succeeded, those that run."""
+    """At most the pods that have to succeed yet, but for failed indexes; without `completions`, once one has succeeded,
+    those that run.
+    """
     # A JobSet has no such count, because it may restart Jobs that have succeeded.
     succeeded = whole(job, "status.succeeded", 0)
     if spec.get("completions") is None:
         return whole(job, "status.active", 0) if succeeded else MOST_PODS
-    return max(whole(spec, "completions", 1) - succeeded, 0)
+    return max(whole(spec, "completions", 1) - succeeded - _indexes(at(job, "status.failedIndexes")), 0)
+
+
+def _indexes(said: object) -> int:
+    """Count the indexes in a text such as 1,3-5,7, as the Job controller writes it."""
+    found = [_INDEXES.fullmatch(each) for each in said.split(",")] if isinstance(said, str) else []
+    spans = ((int(each[1]), int(each[2] or each[1])) for each in found if each)
+    return sum(last - first + 1 for first, last in spans if first <= last)
 
 
 def predictor_replicas(workload: Tree, component: Tree) -> int:

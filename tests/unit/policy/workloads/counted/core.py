@@ -17,6 +17,10 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         a_job(parallelism=4, completions=8).having("status.succeeded", 6),
         2,
     ),
+    "a Job of which two have succeeded and three indexes have failed for good": (
+        a_job(parallelism=8, completions=8).having("status.succeeded", 2).having("status.failedIndexes", "1,4-5"),
+        3,
+    ),
     "a Job without completions, of which a pod has succeeded": (
         a_job(parallelism=4).having("status.succeeded", 1).having("status.active", 3),
         3,
