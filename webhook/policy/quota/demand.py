@@ -79,14 +79,35 @@ def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> t
 
 
 def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
-    """The amount that a pod holds of each resource name that counts, unweighted."""
+    """The amount that a pod holds of each resource name that counts, unweighted.
+
+    Containers share no GPU, so what one asks for describes no GPU of another.
+    """
     counted = [name for name in named_in(pod) if name in policy.weights]
-    return policy.weights.each_once({name: peak_request(pod, _counter(name, policy)) for name in counted})
+    if len(counted) <= 1:  # nearly always
+        return {name: peak_request(pod, _counter(name, policy)) for name in counted}
+    counters, known = {name: _counter(name, policy) for name in counted}, dict[str, Mapping[str, Decimal]]()
+
+    def once(container: Container, path: str) -> Mapping[str, Decimal]:
+        if path not in known:
+            named = (name for name in _requests(container) if name in counters)
+            known[path] = policy.weights.of_container({name: counters[name](container, path) for name in named})
+        return known[path]
+
+    def counter(name: str) -> Callable[[Container, str], Decimal]:
+        return lambda container, path: once(container, path).get(name, NOTHING)
+
+    held = {name: peak_request(pod, counter(name)) for name in counted}
+    return policy.weights.beside_cards({name: amount for name, amount in held.items() if amount})
+
+
+def _asked_by_container(pod: Pod) -> Iterator[set[str]]:
+    for _, container in pod.spec.every_container():
+        yield {name for name, amount in _requests(container).items() if amount not in _NONE}
 
 
 def named_in(pod: Pod) -> set[str]:
-    asked = (_requests(container).items() for _, container in pod.spec.every_container())
-    return {name for each in asked for name, amount in each if amount not in _NONE}
+    return {name for names in _asked_by_container(pod) for name in names}
 
 
 def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decimal:
@@ -172,9 +193,10 @@ def refuse_unlisted(pod: Pod, policy: TierPolicy) -> None:
 
 
 def _unlisted(pod: Pod, policy: TierPolicy) -> Iterator[str]:
-    asked = named_in(pod)
-    found = (name for name in sorted(asked) if policy.weights.is_unlisted(name))
-    yield from (name for name in found if not policy.weights.is_told_by_another(name, asked))
+    weights, asked = policy.weights, tuple(_asked_by_container(pod))
+    for name in sorted({name for names in asked for name in names if weights.is_unlisted(name)}):
+        if not all(weights.is_told_by_another(name, names) for names in asked if name in names):
+            yield name
 
 
 def _annotations(pod: Pod, policy: TierPolicy) -> Iterator[str]:

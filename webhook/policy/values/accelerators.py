@@ -59,8 +59,13 @@ def units_of(name: str) -> Decimal | None:
         return HUNDRED
     if _found(table().parts, name):
         return VARIES
-    may_be_a_card = domain_of(name) in table().with_network_cards and not _found(table().words, name)
-    return SAME if may_be_a_card and not _found(table().models, name) else None
+    beside_cards = domain_of(name) in table().with_network_cards and not _found(table().words, name)
+    return SAME if beside_cards and not _found(table().models, name) else None
+
+
+def may_be_a_card(name: str) -> bool:
+    """Tells whether a resource that looks like an accelerator may be a network card of the same vendor."""
+    return units_of(name) == SAME and name not in table().units
 
 
 def domain_of(name: str) -> str:

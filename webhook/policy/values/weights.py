@@ -1,7 +1,7 @@
 """Weighs whatever a pod can ask for in GPUs: by the policy's list, else by what its name or its DeviceClass tells."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 
 import msgspec
@@ -13,6 +13,7 @@ from webhook.policy.values.accelerators import (
     family_of,
     is_accelerator_driver,
     looks_like_accelerator,
+    may_be_a_card,
     table,
     units_of,
 )
@@ -117,26 +118,46 @@ class Weights:
         return self._of_profile(profile or found.profile) if found.may_be_gpus else NOTHING
 
     def each_once(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
-        """The resources that a pod holds and that count, each GPU once.
+        """The resources of a node, or of a pod with one container, that count, each GPU once."""
+        return self.beside_cards(self.of_container(held))
+
+    def of_container(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        """The resources that count of those that a container asks for, each GPU once but for possible network cards.
 
         Resources of one domain may describe the same GPUs: beside what stands for them, parts add nothing. Whichever
         comes to most counts, as a scheduler's description does beside the resources of the vendors.
         """
-        if len(held) == 1:  # nearly always
+        if len(held) <= 1:  # nearly always
             return dict(held)
+        families = self._families({name: count for name, count in held.items() if not self._may_be_a_card(name)})
+        most = {family: self._most(names, self.is_part) for family, names in families.items()}
+        described = most.pop("", {})
+        vendors = {name: count for names in most.values() for name, count in names.items()}
+        cards = {name: count for name, count in held.items() if self._may_be_a_card(name)}
+        return {**(described if self._sum(described) > self._sum(vendors) else vendors), **cards}
+
+    def beside_cards(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        """The resources of all containers that count: of what may be network cards only what exceeds the GPUs.
+
+        The cards may stand in another container than the GPUs.
+        """
+        if len(held) <= 1:
+            return dict(held)
+        families = self._families(held).values()
+        most = (self._most(names, self._may_be_a_card) for names in families)
+        return {name: count for names in most for name, count in names.items()}
+
+    def _families(self, held: Mapping[str, Decimal]) -> dict[str, dict[str, Decimal]]:
         families: dict[str, dict[str, Decimal]] = {}
         for name in sorted(held):
             families.setdefault(family_of(name), {})[name] = held[name]
-        most = {family: self._most(names) for family, names in families.items()}
-        described = most.pop("", {})
-        vendors = {name: count for names in most.values() for name, count in names.items()}
-        return described if self._sum(described) > self._sum(vendors) else vendors
+        return families
 
-    def _most(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    def _most(self, held: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
         """Of one domain: what stands for GPUs by itself, or the one description that comes to more."""
-        counts = {name: count for name, count in held.items() if not self.is_part(name)}
-        parts = ({name: count} for name, count in held.items() if self.is_part(name))
-        return max((counts, *parts), key=self._sum)
+        counts = {name: count for name, count in held.items() if not describes(name)}
+        others = ({name: count} for name, count in held.items() if describes(name))
+        return max((counts, *others), key=self._sum)
 
     def _sum(self, held: Mapping[str, Decimal]) -> Decimal:
         return sum((count * self[name] for name, count in held.items()), NOTHING)
@@ -170,6 +191,9 @@ class Weights:
         """Tells whether it is one that the policy lists, or looks like one."""
         listed = self.listed.get(name)
         return self.is_of_class(name) or looks_like_accelerator(name) if listed is None else listed > 0
+
+    def _may_be_a_card(self, name: str) -> bool:
+        return self.is_unlisted(name) and may_be_a_card(name)
 
     def _units(self, name: str) -> Decimal | None:
         return units_of(name) if self.is_unlisted(name) else None

@@ -64,6 +64,11 @@ def test_what_is_no_gpu_is_not(resource: str) -> None:
     assert (demand_of(pod, (), a_policy()), not_counted(pod, WARN)) == (0, ())
 
 
+def in_one_container(asked: dict[str, int]) -> PodBuilder:
+    limits = {name: str(amount) for name, amount in asked.items()}
+    return a_pod().running("sh").having("spec.containers.0.resources", {"limits": limits})
+
+
 TOGETHER = {
     "percent of each vGPU": ({"nvidia.com/gpu": 2, "nvidia.com/gpucores": 100}, "2"),
     "memory of eight, with less of their cores": (
@@ -78,10 +83,7 @@ TOGETHER = {
 
 @pytest.mark.parametrize(("asked", "gpus"), TOGETHER.values(), ids=[*TOGETHER])
 def test_of_a_gpu_and_its_parts_the_most_counts(asked: dict[str, int], gpus: str) -> None:
-    pod = a_pod()
-    for resource, amount in asked.items():
-        pod = pod.asking(amount, resource=resource, name=f"c{len(resource)}")
-    assert demand_of(pod.view(), (), a_policy()) == Decimal(gpus)
+    assert demand_of(in_one_container(asked).view(), (), a_policy()) == Decimal(gpus)
 
 
 SHARED = "nvidia.com/gpu.shared"
@@ -90,7 +92,7 @@ NAMED: dict[str, tuple[PodBuilder, tuple[str, ...]]] = {
     "none of it": (a_pod().asking(0, resource=SHARED), ()),
     "an init container": (a_pod().running("sh").with_init(1, resource=SHARED), (SHARED,)),
     "beside what counts": (a_pod().asking(1).asking(1, resource=SHARED), (SHARED,)),
-    "how much of a vGPU that counts": (a_pod().asking(1).asking(3000, resource="nvidia.com/gpumem", name="a"), ()),
+    "how much of a vGPU that counts": (in_one_container({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}), ()),
     "a fraction": (a_pod().running("sh").annotated({"gpu-fraction": "0.5"}), ("annotation gpu-fraction",)),
     "an empty annotation": (a_pod().running("sh").annotated({"gpu-fraction": ""}), ()),
 }
@@ -103,9 +105,9 @@ def test_named_of(pod: PodBuilder, names: tuple[str, ...]) -> None:
 
 def test_how_much_of_a_gpu_counts_only_where_the_gpu_itself_is_asked_for() -> None:
     """A vGPU of no GPU is a vGPU all the same."""
-    memory = a_pod().asking(3000, resource="nvidia.com/gpumem")
-    for pod, gpus in ((memory, 1), (memory.asking(2, name="b"), 2), (memory.asking(0, name="b"), 1)):
-        assert demand_of(pod.view(), (), a_policy()) == gpus
+    memory, whole = {"nvidia.com/gpumem": 3000}, {"nvidia.com/gpu": 2}
+    for asked, gpus in ((memory, 1), (memory | whole, 2), (memory | {"nvidia.com/gpu": 0}, 1)):
+        assert demand_of(in_one_container(asked).view(), (), a_policy()) == gpus
 
 
 def test_what_the_policy_lists_is_not_named() -> None:

@@ -10,7 +10,7 @@ from webhook.cluster.gpu_nodes import gpu_node
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import MOST_GPUS
 from webhook.objects.refusal import Refused
-from webhook.policy.quota.demand import demand_of, gpu_holders, unlisted_warnings
+from webhook.policy.quota.demand import demand_of, gpu_holders, refuse_unlisted, unlisted_warnings
 from webhook.policy.values.accelerators import looks_like_accelerator, table
 from webhook.sentences.sentence import warning_words
 
@@ -148,6 +148,34 @@ TOGETHER: dict[str, tuple[dict[str, object], str]] = {
 @pytest.mark.parametrize(("asked", "gpus"), TOGETHER.values(), ids=[*TOGETHER])
 def test_parts_beside_what_they_are_of_count_once(asked: dict[str, object], gpus: str) -> None:
     assert demand_of(asking(**asked), (), POLICY) == Decimal(gpus)
+
+
+APART: dict[str, tuple[tuple[dict[str, object], ...], str]] = {
+    "cores of Trainium beside chips": (({"aws.amazon.com/neuron": 8}, {"aws.amazon.com/neuroncore": 16}), "16"),
+    "the same chips by another name": (({"aws.amazon.com/neuron": 8}, {"aws.amazon.com/neurondevice": 8}), "16"),
+    "memory alone, of GPUs of their own": (({"nvidia.com/gpu": 4}, *[{"nvidia.com/gpumem": 8000}] * 4), "8"),
+    "each with its own part": ((*[{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 8000}] * 3,), "3"),
+    "a scheduler's words and a vendor's": (({"nvidia.com/gpu": 4}, {"koordinator.sh/gpu": 400}), "8"),
+    "network cards in a sidecar": (({"nvidia.com/gpu": 8}, {"nvidia.com/blue": 8}), "8"),
+    "more cards than GPUs": (({"nvidia.com/gpu": 4, "nvidia.com/blue": 6}, {"nvidia.com/gpu": 4}), "8"),
+}
+
+
+@pytest.mark.parametrize(("containers", "gpus"), APART.values(), ids=[*APART])
+def test_a_part_describes_no_gpu_of_another_container(containers: tuple[dict[str, object], ...], gpus: str) -> None:
+    pod = a_pod()
+    for number, asked in enumerate(containers):
+        limits = {name: str(amount) for name, amount in asked.items()}
+        pod = pod.asking(name=f"c{number}").having(f"spec.containers.{number}.resources", {"limits": limits})
+    assert demand_of(pod.view(), (), POLICY) == Decimal(gpus)
+
+
+def test_a_part_that_another_container_could_tell_is_refused_where_the_policy_refuses_what_it_does_not_list() -> None:
+    policy = a_policy(uncounted="Refuse")
+    pod = a_pod().asking(1, name="a").asking(8000, resource="nvidia.com/gpumem", name="b")
+    with pytest.raises(Refused) as refused:
+        refuse_unlisted(pod.view(), policy)
+    assert refused.value.refusal.field == "spec.containers[1].resources"
 
 
 ALONE: dict[str, tuple[str, str, str]] = {
