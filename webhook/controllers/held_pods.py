@@ -12,10 +12,11 @@ told of that alone, and one that never stood in a line, because there was room w
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -39,12 +40,14 @@ from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 REASON = "Held"
 OPENED = "Admitted"
 MOST = 100
 """Pods of a tenant that are told at once, those whose turn comes first; the others when the line is looked at next."""
 MOST_OPENED = 1000
-"""Pods whose gates were opened and that are told of it in their turn; of more the oldest go without."""
+"""Pods of a namespace whose gates were opened and that are told of it; of more the oldest go without."""
 PAUSE = 0.05
 """Seconds between two pods that are told."""
 MOST_KEPT = 50_000
@@ -59,6 +62,36 @@ class ToTell(msgspec.Struct, frozen=True):
     first: bool
 
 
+class _RoundRobin(Generic[T]):
+    """What is to be told, by who asked for it: each gets its turn before anybody gets another."""
+
+    def __init__(self) -> None:
+        self._due: OrderedDict[str, deque[T]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._due)
+
+    def put(self, key: str, due: deque[T]) -> None:
+        """Replace what is due of this key."""
+        if due:
+            self._due[key] = due
+        else:
+            self._due.pop(key, None)
+
+    def add(self, key: str, one: T, most: int) -> None:
+        """Put it behind the others of this key; of more than `most` the oldest goes."""
+        self._due.setdefault(key, deque(maxlen=most)).append(one)
+
+    def take(self) -> T | None:
+        """The next of the key that has waited longest for a turn."""
+        if not self._due:
+            return None
+        key, due = self._due.popitem(last=False)
+        one = due.popleft()
+        self.put(key, due)
+        return one
+
+
 class HeldPods:
     """`show` it each line, and `opened` each gate, which never waits; run `run` as a task and cancel it."""
 
@@ -67,8 +100,8 @@ class HeldPods:
         self._events = events
         self._outermost = outermost
         self._pause = pause
-        self._due: OrderedDict[str, deque[ToTell]] = OrderedDict()
-        self._opened: deque[tuple[Regarding, str]] = deque(maxlen=MOST_OPENED)
+        self._due = _RoundRobin[ToTell]()
+        self._opened = _RoundRobin[tuple[Regarding, str]]()
         self._woken = asyncio.Event()
         self._told: OrderedDict[str, None] = OrderedDict()
         self._waited: OrderedDict[str, None] = OrderedDict()
@@ -80,11 +113,9 @@ class HeldPods:
             for pod in each.waiting.pods:
                 _keep(pod.uid, self._waited)
         found = deque(islice(self._untold(tenant, line, waiting), MOST))
+        self._due.put(tenant, found)
         if found:
-            self._due[tenant] = found
             self._woken.set()
-        else:
-            self._due.pop(tenant, None)
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
         """The gate of this pod is open; it was held for so long, if that is known."""
@@ -94,23 +125,27 @@ class HeldPods:
             return
         time = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
         regarding = Regarding("v1", "Pod", holding.name, uid, holding.namespace)
-        self._opened.append((regarding, sentence(Phrase("gate-opened", waited=time))))
+        told = sentence(Phrase("gate-opened", waited=time))
+        self._opened.add(holding.namespace, (regarding, told), MOST_OPENED)
         self._woken.set()
 
     async def run(self) -> None:
         while True:
             await self._woken.wait()
-            try:
-                if self._opened:
-                    await self._tell_opened(*self._opened.popleft())
-                elif (each := self._next()) is not None:
-                    await self._tell(each)
-                else:
-                    self._woken.clear()
-                    continue
-            except Exception:
-                log.exception("held pod not told")
-            await asyncio.sleep(self._pause)
+            if not (self._opened or self._due):
+                self._woken.clear()
+            if (opened := self._opened.take()) is not None:
+                await self._in_turn(self._tell_opened(*opened))
+            # Others wait behind a gate meanwhile, however many gates open.
+            if (each := self._next()) is not None:
+                await self._in_turn(self._tell(each))
+
+    async def _in_turn(self, told: Coroutine[None, None, None]) -> None:
+        try:
+            await told
+        except Exception:
+            log.exception("held pod not told")
+        await asyncio.sleep(self._pause)
 
     def _untold(self, tenant: str, line: HeldLine, waiting: Iterable[tuple[int, InLine]]) -> Iterator[ToTell]:
         """The first pod of each that waits, and then the others."""
@@ -127,12 +162,8 @@ class HeldPods:
                     yield ToTell(pod, _told_at(tenant, line, nth, each), first=False)
 
     def _next(self) -> ToTell | None:
-        """The next pod of the tenant that has waited longest for one."""
-        while self._due:
-            tenant, due = self._due.popitem(last=False)
-            each = due.popleft()
-            if due:
-                self._due[tenant] = due
+        """The next pod that was not told meanwhile, of the tenant that has waited longest for one."""
+        while (each := self._due.take()) is not None:
             if each.pod.uid not in self._told:
                 return each
         return None

@@ -211,3 +211,16 @@ async def test_a_quota_that_lets_thousands_in_at_once_leaves_a_bounded_number_to
         await until(lambda: len(story.pods.requests) == MOST_OPENED)
         await asyncio.sleep(0.01)
     assert len(story.pods.requests) == MOST_OPENED
+
+
+async def test_a_quota_that_lets_thousands_in_at_once_silences_nobody_else() -> None:
+    story, other = Story(), a_gated_pod("other")
+    story.open(replace(other, holding=replace(other.holding, namespace="elsewhere")))
+    for number in range(MOST_OPENED + 500):
+        story.open(a_gated_pod(f"p{number}"))
+    story.lines.tell("gamma", [waits(a_gated_pod("waits"))])
+    await asyncio.sleep(0.01)
+    async with story.running():
+        await until(lambda: bool(story.pods.told))
+        assert len(story.pods.events) < MOST_OPENED // 2, "it did not wait for them"
+    assert story.pods.about("other")
