@@ -13,7 +13,7 @@ from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
 from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
-from webhook.policy.values.tenants import Usage
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
@@ -53,6 +53,7 @@ async def facts_of(
         home = await cluster.known.namespace(namespace)
         above = await _owners(metadata.controller, namespace, cluster, policy)
         group = await _group(pod.spec, namespace, cluster) if pod else None
+        tenant = cluster.known.tenant(home)
         groups = await schedulers_groups(pod.metadata, namespace, cluster) if pod else ()
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         owners = (made, *above) if made else above
@@ -60,8 +61,8 @@ async def facts_of(
             namespace=home,
             classes=cluster.known.classes(),
             owners=tuple(_on_nodes_of(home, each) for each in owners) if home.selector else owners,
-            tenant=cluster.known.tenant(home),
-            group=group,
+            tenant=tenant,
+            group=_believed(group, tenant, policy) if group else None,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
             unread_claims=unread,
             node_labels=cluster.known.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
@@ -146,6 +147,17 @@ async def _owners(
 async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
     scheduled = spec.scheduling_group
     return await cluster.lookups.groups.group(namespace, scheduled.pod_group_name) if scheduled else None
+
+
+def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
+    """The group without a demotion that can't have been: pods may bear the label of the tier that it names.
+
+    The mark is written at the group's CREATE, and whoever may edit PodGroups may write another one later.
+    """
+    higher, own = policy.tiers.get(group.demoted_from), policy.tiers.of_class(group.priority_class_name)
+    lowered = higher is not None and own is not None and own.value < higher.value
+    within = higher is not None and (tenant is None or tenant.may_use(higher, policy.tiers))
+    return group if lowered and within else replace(group, demoted_from="")
 
 
 async def schedulers_groups(metadata: Metadata, namespace: str, cluster: Cluster) -> tuple[SchedulersGroup, ...]:

@@ -323,6 +323,16 @@ async def test_a_forged_demotion_changes_nothing() -> None:
     assert "but the pods of its owner PyTorchJob/work are gpu-training" in answer.sentence
 
 
+@pytest.mark.parametrize("higher", ["gpu-training", "gpu-interactive", "mine"])
+async def test_a_mark_that_was_forged_later_lets_no_pod_bear_another_tiers_label(higher: str) -> None:
+    """Nobody reviews an update of a PodGroup. The tenant may not use gpu-training, and gpu-interactive is no higher."""
+    line = f"policy-default: the policy's default; demoted from {higher} to gpu-batch"
+    group = a_podgroup().of_class("gpu-batch").annotated({"gpu-tiers.dev/assigned-by": line})
+    world = World(a_tenant(maxTier="gpu-batch"), group)
+    answer = await world.validate(a_pod().asking().in_group("gang").of_tier(higher))
+    assert f"{higher}, but its PodGroup/gang is gpu-batch" in answer.sentence
+
+
 # Kubernetes' own Workloads
 
 
