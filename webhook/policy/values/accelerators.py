@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import yaml
 
-LONGEST = 253 + 1 + 63
-"""Characters of a resource's name, as validation has it; custom resources bring longer ones."""
+_QUALIFIED = re.compile(r"[^/]{1,253}/[^/]{1,63}")
+"""A resource's name, as far as validation of pods bounds it. Custom resources bring others: no pod is made of them, and
+with many slashes in one the patterns of the table take minutes."""
 
 VARIES, SAME, HUNDRED = Decimal(0), Decimal(1), Decimal(100)
 """How many of a resource make an accelerator: any amount is a part of one; each is one; a percentage."""
@@ -42,7 +43,7 @@ def table() -> AcceleratorNames:
 
 def looks_like_accelerator(name: str) -> bool:
     """Tells whether a resource is called as accelerators are: by its domain, or by a word behind the slash."""
-    if len(name) > LONGEST:
+    if not _QUALIFIED.fullmatch(name):
         return False
     return (domain_of(name) in table().domains or _found(table().words, name)) and not _found(table().others, name)
 
