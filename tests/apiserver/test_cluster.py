@@ -27,7 +27,6 @@ from webhook.kube.errors import Unauthorized, Unreachable
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
-from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -213,7 +212,8 @@ def labels(live: Watched, name: str) -> Mapping[str, str]:
 async def test_a_namespace_just_made_is_known_before_the_watch_brings_it(client: Client, hands: Hands) -> None:
     never_started = Watched(client)
     found = await never_started.namespace(hands.namespace)
-    assert found == Namespace(hands.namespace, {"kubernetes.io/metadata.name": hands.namespace})
+    assert found is not None
+    assert (found.name, found.labels) == (hands.namespace, {"kubernetes.io/metadata.name": hands.namespace})
     with pytest.raises(Unreadable, match="namespace no-such-namespace does not exist"):
         await never_started.namespace("no-such-namespace")
 
