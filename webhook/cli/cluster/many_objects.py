@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from msgspec import structs
 
 from webhook.cli.cluster.reader import ClusterReader
+from webhook.cluster.cluster import Lookups
 from webhook.cluster.listed import listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import NO_FILES, ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
@@ -64,8 +65,10 @@ def cluster_about(listed: ClusterSnapshot, lookups: LiveLookups) -> ClusterAbout
 
     def about(document: Manifest) -> ReadOnceCluster:
         store = ManifestStore(each.identified for each in with_objects_inside(document, kinds))
-        owners = _Makers(store, cluster.lookups.workloads)
-        return ReadOnceCluster(cluster.known, structs.replace(cluster.lookups, owners=owners))
+        live = cluster.lookups
+        owners = _Makers(store, live.workloads)
+        parts = (live.workloads, live.names, live.groups, live.claims, live.pods, live.quotas)
+        return ReadOnceCluster(cluster.known, Lookups(owners, *parts))  # which are read once, and stay as they are
 
     return about
 
