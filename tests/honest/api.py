@@ -110,7 +110,7 @@ class ReplicaClient(SimulatedClient):
 
 
 def _patched(stored: Tree, patch: Tree) -> Tree:
-    now = copy(stored)
+    now: Tree = copy(stored)
     for name, value in patch.items():
         if name == "schedulingGates":
             gone = {each["name"] for each in value if each.get("$patch") == "delete"}

@@ -24,5 +24,16 @@ NOT_ASSERTED: dict[str, str] = {
 """Beginnings of signatures, and why they are let pass."""
 
 
+ORPHANS = """
+A pod of a gang waits behind the gate while the gang is deleted with --cascade=orphan: it waits for the gang until it is
+deleted, because it looks like the pod of a gang that the garbage collector is about to delete.
+"""
+UNSEEN_GROUPS = """
+The pods of a group without a workload, such as a PodGroup, that are deleted within a second of their create: the leader
+may not have seen them, so the charge of the group stands until its reservation ends, in createTimeoutSeconds.
+"""
+"""Limits that the oracle knows: it judges no such pod, and counts such a charge as one that may stand."""
+
+
 def is_known(failure: Failure) -> bool:
     return failure.signature.startswith(tuple(NOT_ASSERTED))

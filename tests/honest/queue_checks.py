@@ -8,11 +8,14 @@ from tests.honest.calm import Calm
 from tests.honest.clocks import START
 from tests.honest.expected import Ask, Expected, missing
 from tests.honest.objects import (
+    GANG,
     GANGS,
     KINDS,
     PODS,
+    WORKLOAD_GANGS,
     Key,
     Tree,
+    booked_as,
     controller_of,
     gpus_of,
     is_active,
@@ -94,7 +97,8 @@ class QueueChecks:
         if not any(is_gated(each) for each in pods if gpus_of(each) and is_active(each)):
             return
         account = read_account(expected.quota(tenant).get("status") or {})
-        known = next((each for each in account.gangs if each.uid == uid), None)
+        key = gang["metadata"]["namespace"], booked_as(gang)
+        known = next((each for each in account.gangs if each.key == key), None)
         reserved = (known.declared, *(each.charges for each in known.promises)) if known else ()
         has = max((sum(float(each.gpus) for each in charges) for charges in reserved), default=0.0)
         asked = sum(each.gpus for each in expected.whole_of(gang))
@@ -144,7 +148,7 @@ class QueueChecks:
     def _units(self, tenant: str) -> Iterator[Unit]:
         expected, gangs = self._expected, dict[str, tuple[Tree, list[Tree]]]()
         for pod in expected.pods(tenant):
-            if not is_gated(pod) or not is_active(pod):
+            if not is_gated(pod) or not is_active(pod) or self._waits_for_deleted(pod):
                 continue
             gang, one = expected.gang_of(pod), [expected.ask_of(pod)]
             if gang is not None and expected.is_gang_now(gang):
@@ -157,6 +161,13 @@ class QueueChecks:
                 created = min(each["metadata"]["creationTimestamp"] for each in pods)
                 needs = self._needs_of(gang, pods)
                 yield Unit(uid, tier, created, needs, expected.whole_of(gang), gang)
+
+    def _waits_for_deleted(self, pod: Tree) -> bool:
+        """Tells whether a pod was left behind by a gang that was deleted without it: limits.ORPHANS."""
+        uid, api = pod["metadata"].get("annotations", {}).get(GANG), self._expected.api
+        return uid is not None and not any(
+            uid == uid_of(each) for kind in WORKLOAD_GANGS for each in api.all(KINDS[kind])
+        )
 
     def _needs_of(self, gang: Tree, gated: list[Tree]) -> list[Ask]:
         """Return what a gang needs beyond what it has; once admitted it needs nothing, or one more pod."""

@@ -11,8 +11,17 @@ import pytest
 
 from tests.honest.stories import STORIES
 
-HISTORIES = {"Hold": 200_000, "Demote": 300_000, "Deny": 400_000, "Warn": 500_000, "flavors": 600_000, "a row": 700_000}
-EACH = 12
+HISTORIES = {
+    "Hold": 200_000,
+    "Demote": 300_000,
+    "Deny": 400_000,
+    "Warn": 500_000,
+    "flavors": 600_000,
+    "a row": 700_000,
+    "further kinds, Hold": 800_000,
+    "further kinds": 900_000,
+}
+EACH = 7
 """Histories of each mode: a minute of one core in all. `make honest` runs as many as one likes."""
 
 
