@@ -9,6 +9,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 PODS = "/api/v1/pods"
+EVENTS = "/api/v1/events"
 NODES = "/api/v1/nodes"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 JOBS = "/apis/batch/v1/jobs"

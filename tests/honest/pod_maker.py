@@ -1,11 +1,18 @@
 """Makes pods for controllers, with the slow start and the back-off of the real ones."""
 
 import asyncio
+import hashlib
+from datetime import UTC
 
 from tests.honest.api import Api
+from tests.honest.clocks import VirtualDatetime
 from tests.honest.life import Life, Observer
-from tests.honest.objects import Tree, copy, is_deleting, is_ready, reference_to, uid_of, with_defaults
+from tests.honest.objects import EVENTS, Tree, copy, is_deleting, is_ready, key_of, reference_to, uid_of, with_defaults
 from tests.honest.requests import Reply
+from webhook.kube.wire import RFC_3339
+
+DENIED = (403, 422, 503)
+"""Codes with which a webhook of ours refuses."""
 
 
 class Backoff:
@@ -49,7 +56,27 @@ class PodMaker:
         metadata |= {"namespace": made_by["metadata"]["namespace"], "ownerReferences": [reference_to(made_by)]}
         metadata |= {"name": name} if name else {"generateName": f"{made_by['metadata']['name']}-"}
         spec = with_defaults(template["spec"])
-        return await self._observer.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        reply = await self._observer.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        if not reply.allowed:
+            self._tell(made_by, reply)
+        return reply
+
+    def _tell(self, made_by: Tree, reply: Reply) -> None:
+        """Write an Event FailedCreate, or count it once more."""
+        denied = f'admission webhook "pods.validate.gpu-tiers.dev" denied the request: {reply.sentence}'
+        message = f"Error creating: {denied if reply.code in DENIED else reply.sentence}"
+        (namespace, owner), digest = key_of(made_by), hashlib.sha256(message.encode()).hexdigest()[:8]
+        key, now = (namespace, f"{owner}.{digest}.{uid_of(made_by)}"), VirtualDatetime.now(UTC).strftime(RFC_3339)
+        before = self._api.find(EVENTS, key)
+        if before is not None:
+            self._api.change(EVENTS, key, count=before["count"] + 1, lastTimestamp=now)
+            return
+        about = {each: made_by[each] for each in ("apiVersion", "kind")}
+        about |= {"namespace": namespace, "name": owner, "uid": uid_of(made_by)}
+        metadata = {"namespace": namespace, "name": key[1]}
+        times = {"count": 1, "firstTimestamp": now, "lastTimestamp": now}
+        event = {"reason": "FailedCreate", "message": message, "involvedObject": about, **times}
+        self._api.make(EVENTS, {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event})
 
     async def make_all(self, path: str, tree: Tree, templates: list[Tree], **labels: str) -> None:
         """Make a pod of each template in growing batches, as ReplicaSets and Jobs do, until one is refused."""

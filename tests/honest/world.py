@@ -41,6 +41,8 @@ from webhook.policy.values.tiers import classes_of
 
 History = dict[str, Any]
 Action = dict[str, Any]
+QUIET_SECONDS = 10.0
+"""Nothing has changed for so long before the commands are asked."""
 LEASE_SECONDS = 15
 """After a crash nobody leads for so long."""
 
@@ -60,6 +62,8 @@ class World:
         self._life = Life(self._api, self._oracle)
         self._controllers = Controllers(self._api, self._life, self._oracle)
         self._policies = 0
+        self._seen: tuple[int, ...] = ()
+        self._changed_at = START
         self._applied: dict[str, tuple[str, Key]] = {}
         """Kind and key of what people have applied, by its name."""
 
@@ -71,6 +75,7 @@ class World:
         await self._begin()
         for action in self._history["actions"]:
             await self._pass(action.get("t", 0))
+            await self._ask_commands()
             await self._do(action)
         for number in range(len(self._history["nodes"])):
             self._life.node_returns(f"node-{number}")
@@ -79,6 +84,7 @@ class World:
                 self._life.delete(kind, key)
         await self._until_quiet()
         self._oracle.judge_quiet("after all")
+        await self._ask_commands()
         await self._drain()
 
     async def end(self) -> None:
@@ -143,7 +149,16 @@ class World:
         for each in self._replicas:
             if each.alive and each.problem is not None:
                 self.report.fail("the leader ended", repr(each.problem)[:200])
+        seen = self._api.versions()
+        if seen != self._seen:
+            self._seen, self._changed_at = seen, loop().time()
         self._oracle.tick()
+
+    async def _ask_commands(self) -> None:
+        """Ask the commands of people, where nothing has changed for a while."""
+        is_quiet = self._api.versions() == self._seen and loop().time() > self._changed_at + QUIET_SECONDS
+        if is_quiet and self._oracle.calm.is_settled():
+            await self._oracle.ask_commands(next(each for each in self._replicas if each.alive).policy)
 
     async def _until_quiet(self) -> None:
         """Wait until no pod has changed for two minutes, for ten minutes at most."""
