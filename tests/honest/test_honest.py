@@ -21,8 +21,8 @@ HISTORIES = {
     "further kinds, Hold": 800_000,
     "further kinds": 900_000,
 }
-EACH = 5
-"""Histories of each mode: a minute of one core in all. `make honest` runs as many as one likes."""
+EACH = 4
+"""Histories of each mode: three quarters of a minute of one core in all. `make honest` runs as many as one likes."""
 
 
 def honest(*arguments: str) -> subprocess.CompletedProcess[str]:
