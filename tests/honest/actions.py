@@ -16,9 +16,10 @@ def made(action: Action) -> Tree:
     if kind == "Pod":
         metadata = {**template["metadata"], "name": name, "namespace": namespace}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": with_defaults(template["spec"])}
-    if kind not in ("Deployment", "StatefulSet"):
+    if kind not in ("Deployment", "StatefulSet", "DaemonSet", "LeaderWorkerSet"):
         template["spec"]["restartPolicy"] = "Never"
-    return workload(kind, namespace, name, _SPECS[kind](action, template, count))
+    labels = {"labels": template["metadata"]["labels"]} if kind == "PodGroup" else {}
+    return workload(kind, namespace, name, _SPECS[kind](action, template, count), **labels)
 
 
 def _deployment(action: Action, template: Tree, count: int) -> Tree:
@@ -30,6 +31,33 @@ def _deployment(action: Action, template: Tree, count: int) -> Tree:
 def _statefulset(action: Action, template: Tree, count: int) -> Tree:
     management = "Parallel" if action.get("parallel") else "OrderedReady"
     return {"replicas": count, "template": template, "podManagementPolicy": management}
+
+
+def _daemonset(_: Action, template: Tree, __: int) -> Tree:
+    return {"template": template, "selector": {}}
+
+
+def _leaderworkerset(action: Action, template: Tree, count: int) -> Tree:
+    template["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = action["name"]
+    group: Tree = {"size": action.get("size", 2), "workerTemplate": template}
+    if action.get("idle_leader"):
+        leader = pod_template({**action, "gpus": 0, "tier": None})
+        leader["metadata"]["labels"] = {"leaderworkerset.sigs.k8s.io/name": action["name"]}
+        group["leaderTemplate"] = leader
+    return {"replicas": count, "leaderWorkerTemplate": group}
+
+
+def _podgroup(_: Action, __: Tree, count: int) -> Tree:
+    return {"schedulingPolicy": {"gang": {"minCount": count}}, "priority": 0, "disruptionMode": {"single": {}}}
+
+
+def pods_of_group(action: Action) -> list[Tree]:
+    """Return the pods that a person applies with a PodGroup."""
+    template = pod_template(action)
+    template["spec"] |= {"schedulingGroup": {"podGroupName": action["name"]}, "restartPolicy": "Never"}
+    spec, metadata = with_defaults(template["spec"]), {**template["metadata"], "namespace": action["ns"]}
+    names = (f"{action['name']}-{number}" for number in range(action["count"]))
+    return [{"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": n}, "spec": spec} for n in names]
 
 
 def _job(action: Action, template: Tree, count: int) -> Tree:
@@ -69,6 +97,9 @@ _SPECS: dict[str, Callable[[Action, Tree, int], Tree]] = {
     "JobSet": _jobset,
     "PyTorchJob": _pytorchjob,
     "CronJob": _cronjob,
+    "DaemonSet": _daemonset,
+    "LeaderWorkerSet": _leaderworkerset,
+    "PodGroup": _podgroup,
 }
 
 
@@ -85,7 +116,7 @@ def resized(kind: str, action: Action) -> Change | None:
             spec["replicas"] = to
         return spec
 
-    return change if kind in ("Deployment", "StatefulSet", "Job", "PyTorchJob") else None
+    return change if kind in ("Deployment", "StatefulSet", "Job", "PyTorchJob", "LeaderWorkerSet") else None
 
 
 def rolled_out(kind: str, action: Action) -> Change | None:
@@ -95,7 +126,7 @@ def rolled_out(kind: str, action: Action) -> Change | None:
         spec["template"]["spec"]["containers"][0]["image"] = f"work:{action['to']}"
         return spec
 
-    return change if kind in ("Deployment", "StatefulSet") else None
+    return change if kind in ("Deployment", "StatefulSet", "DaemonSet") else None
 
 
 def suspended(kind: str, action: Action) -> Change | None:

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from tests.honest.objects import KINDS, Key, Tree, copy
+from tests.honest.objects import EVENTS, KINDS, Key, Tree, copy
 from tests.ledger.simulated_api import TENANT_QUOTAS, SimulatedApi, place_of
 from tests.ledger.simulated_client import Request, SimulatedClient
 from tests.ledger.view import View
@@ -41,7 +41,7 @@ class Api(SimulatedApi):
 
     def versions(self, *without: str) -> tuple[int, ...]:
         """Return what tells one state of the cluster from another; events are no part of it."""
-        skipped = ("/api/v1/events", *without)
+        skipped = (EVENTS, *without)
         return tuple(each.version for kind, each in self._histories.items() if kind not in skipped)
 
     def still_there(self, kind: str, tree: Tree) -> Tree | None:
@@ -91,6 +91,11 @@ class ReplicaClient(SimulatedClient):
 
     async def get(self, path: str, *, seconds: float = 5.0, accept: str = "") -> Tree:  # noqa: ARG002 - the client's
         parts = path.strip("/").split("/")
+        if parts == ["apis"]:
+            first = [f"{group}/{next(iter(versions))}" for group, versions in SERVED.items()]
+            return {"groups": [{"preferredVersion": {"groupVersion": each}} for each in first]}
+        if parts == ["api", "v1"]:
+            return {"resources": []}
         if parts[0] == "apis" and len(parts) == 2:
             if parts[1] not in SERVED:
                 raise NotFound(f"{path}: HTTP 404", 404)
@@ -110,7 +115,7 @@ class ReplicaClient(SimulatedClient):
 
 
 def _patched(stored: Tree, patch: Tree) -> Tree:
-    now = copy(stored)
+    now: Tree = copy(stored)
     for name, value in patch.items():
         if name == "schedulingGates":
             gone = {each["name"] for each in value if each.get("$patch") == "delete"}

@@ -11,6 +11,8 @@ LEADERLESS_SECONDS = 20.0
 """After nobody has led: the next leader lists first."""
 PREEMPTED_SECONDS = 140.0
 """After a preemption: the GPUs of the preempted pod stay reserved for its replacement."""
+NEWS_SECONDS = 3.0
+"""After a namespace has moved, or a TenantQuota was made again: until all replicas have seen it."""
 LONG_AGO = float("-inf")
 
 
@@ -22,6 +24,10 @@ class Calm:
         self.leaderless_until = LONG_AGO
         self.preempted_at = LONG_AGO
         self.quota_changed_at: defaultdict[str, float] = defaultdict(lambda: LONG_AGO)
+
+    def knows_tenants(self) -> bool:
+        """Tells whether all replicas have seen which tenant a namespace has: limits.NEW_TENANT."""
+        return loop().time() > self.moved_at + NEWS_SECONDS
 
     def is_quiet(self) -> bool:
         now = loop().time()

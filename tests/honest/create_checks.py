@@ -11,6 +11,7 @@ from tests.honest.objects import (
     controller_of,
     flavor_named,
     gpus_of,
+    group_named,
     is_gated,
     tier_of,
     uid_of,
@@ -36,11 +37,13 @@ class CreateChecks:
         expected, fair, exceed = self._expected, self._calm.is_fair(tenant), self._expected.on_exceed(tenant)
         tier, controller = tree["metadata"].get("labels", {}).get(TIER_LABEL, ""), controller_of(tree)
         named = flavor_named(tree)
-        asked = [Ask(tier, (named,) if named else expected.flavors, gpus_of(tree))]
+        asked = [Ask(tier, (named,) if named else expected.flavors, gpus_of(tree) * self._booked_with(tree))]
         freed = [expected.ask_of(preempted)] if preempted else []
         what = controller["kind"] if controller else "bare pod"
         subject = f"{exceed} {what}"
         if not gpus_of(tree):
+            return
+        if not reply.allowed and expected.goes_with_owner(tree):
             return
         if not reply.allowed:
             self._refused_pod(subject, reply, tenant, asked, freed, in_booked_gang=in_booked_gang)
@@ -64,6 +67,13 @@ class CreateChecks:
                 self._fail("warned with room", about, warning=warning, bounds=expected.lately(tenant))
             if exceed == "Warn" and CANT_START in warning:
                 self._fail("says that it can't start, and it runs", subject, warning=warning)
+
+    def _booked_with(self, tree: Tree) -> int:
+        """Return for how many pods a pod is booked: the first one of a PodGroup for all."""
+        group = self._expected.gang_of(tree) if group_named(tree) else None
+        if group is None or uid_of(group) in self._expected.admitted:
+            return 1
+        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
 
     def _refused_pod(
         self, subject: str, reply: Reply, tenant: str, asked: list[Ask], freed: list[Ask], *, in_booked_gang: bool
@@ -103,7 +113,8 @@ class CreateChecks:
                 self._fail("workload warned with room", about, warning=warning, bounds=expected.lately(tenant))
             if exceed == "Warn" and CANT_START in warning:
                 self._fail("says that it can't start, and it runs", subject, warning=warning)
-            if exceed == "Demote" and CANT_START in warning and self._has_room_below(tenant, more):
+            serves = kind == "LeaderWorkerSet"  # to what serves no lower tier is lent
+            if exceed == "Demote" and CANT_START in warning and not serves and self._has_room_below(tenant, more):
                 self._fail("says that it can't start, and it runs lower", subject, warning=warning)
 
     def _refused_workload(self, subject: str, tree: Tree, old: Tree | None, reply: Reply, tenant: str) -> None:

@@ -8,6 +8,7 @@ while even `high` leaves room, has been wronged.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tests.honest.api import Api
 from tests.honest.objects import (
@@ -15,18 +16,22 @@ from tests.honest.objects import (
     GANGS,
     KINDS,
     NODES,
+    PODGROUPS,
     PODS,
     TENANT_LABEL,
     Tree,
     controller_of,
     flavor_named,
     gpus_of,
+    group_named,
+    is_active,
     is_deleting,
     is_finished,
     is_gated,
     is_made_by,
     is_suspended,
     is_terminal,
+    key_of,
     tier_of,
     uid_of,
 )
@@ -108,7 +113,7 @@ def _succeeded(job: Tree) -> int:
 
 def missing(asked: Iterable[Ask], has: Iterable[Ask]) -> list[Ask]:
     """Return what is asked for beyond what is there, by tier."""
-    left = [[each.tier, each.gpus] for each in has]
+    left: list[list[Any]] = [[each.tier, each.gpus] for each in has]
     found = []
     for ask in asked:
         gpus = ask.gpus
@@ -193,7 +198,7 @@ class Expected:
             return False
         if not is_deleting(pod):
             return True
-        grace = pod["metadata"].get("deletionGracePeriodSeconds", 30)
+        grace = float(pod["metadata"].get("deletionGracePeriodSeconds", 30))
         return loop().time() < self.deleted_at.get(uid_of(pod), loop().time()) + 2 * grace
 
     def owners_of(self, tree: Tree) -> list[Tree]:
@@ -207,9 +212,21 @@ class Expected:
             seen = above
         return found
 
+    def goes_with_owner(self, tree: Tree) -> bool:
+        """Tells whether an object names an owner, near or far, that is gone: it will be deleted too."""
+        return controller_of((self.owners_of(tree) or [tree])[-1]) is not None
+
     def gang_of(self, tree: Tree) -> Tree | None:
-        """Return the outermost gang above an object."""
-        return next((each for each in reversed(self.owners_of(tree)) if each["kind"] in GANGS), None)
+        """Return the outermost gang above an object, else the PodGroup that a pod names."""
+        above = next((each for each in reversed(self.owners_of(tree)) if each["kind"] in GANGS), None)
+        named = group_named(tree) if above is None and tree["kind"] == "Pod" else ""
+        return self.api.find(PODGROUPS, (tree["metadata"]["namespace"], named)) if named else above
+
+    def _members(self, group: Tree) -> list[Tree]:
+        """Return the pods that name a PodGroup."""
+        namespace, name = key_of(group)
+        here = (each for each in self.api.all(PODS) if each["metadata"]["namespace"] == namespace)
+        return [each for each in here if group_named(each) == name]
 
     def pods_of(self, gang: Tree) -> list[Tree]:
         found = ((each, self.gang_of(each)) for each in self.api.all(PODS))
@@ -222,6 +239,8 @@ class Expected:
             return []
         if kind == "CronJob":
             spec = spec["jobTemplate"]["spec"]
+        if kind == "PodGroup":
+            return []
         if kind in ("Job", "CronJob"):
             return self._parts((spec["template"], job_pods(spec, _succeeded(tree))))
         if kind in GANGS:
@@ -236,7 +255,16 @@ class Expected:
         `fully`: an elastic one with all that it asks for.
         """
         spec, kind = tree["spec"], tree["kind"]
-        if kind == "Job":
+        if kind == "PodGroup":
+            members = [each for each in self._members(tree) if not is_terminal(each)]
+            first = {**members[0], "spec": {**members[0]["spec"], "nodeName": ""}} if members else {}
+            templates = [(first, spec["schedulingPolicy"]["gang"]["minCount"])] if members else []
+        elif kind == "LeaderWorkerSet":
+            group, replicas = spec["leaderWorkerTemplate"], spec["replicas"]
+            replicas, leader = replicas if fully else min(replicas, 1), group.get("leaderTemplate")
+            templates = [(leader, replicas)] if leader else []
+            templates.append((group["workerTemplate"], replicas * (group["size"] - len(templates))))
+        elif kind == "Job":
             templates = [(spec["template"], job_pods(spec, _succeeded(tree)))]
         elif kind == "JobSet":
             jobs = [(each["template"]["spec"], each["replicas"]) for each in spec["replicatedJobs"]]
@@ -313,6 +341,8 @@ class Expected:
         """Return what an admitted gang may have reserved. A demoted one runs at the tier of its pods."""
         uid = uid_of(gang)
         admitted = uid in self.reviewed or uid in self.admitted or not all(map(is_deleting, mine))
+        # One whose leader asks for no GPU shows by it that it is admitted.
+        admitted = admitted or any(is_active(each) and not is_gated(each) for each in self.pods_of(gang))
         if is_deleting(gang) or not admitted:
             return []
         whole = self.whole_of(gang)

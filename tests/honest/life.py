@@ -10,18 +10,22 @@ from tests.honest.objects import (
     KINDS,
     LINGER,
     NODES,
+    PODGROUPS,
     PODS,
+    PROTECTED,
     RUN,
     Key,
     Tree,
     controller_of,
     gpus_of,
+    group_named,
     has_any_gate,
     is_active,
     is_deleting,
     is_made_by,
     is_terminal,
     key_of,
+    node_named,
     uid_of,
 )
 from tests.honest.requests import Reply
@@ -66,6 +70,12 @@ class Life:
     def pods_of(self, uid: str) -> list[Tree]:
         return [each for each in self.api.all(PODS) if is_made_by(each, uid)]
 
+    def pods_of_group(self, group: Tree) -> list[Tree]:
+        """Return the pods that name a PodGroup."""
+        namespace, name = key_of(group)
+        here = (each for each in self.api.all(PODS) if each["metadata"]["namespace"] == namespace)
+        return [each for each in here if group_named(each) == name]
+
     # --- pods and kubelets
 
     def delete_pod(self, pod: Tree, condition: str = "") -> None:
@@ -73,7 +83,7 @@ class Life:
         now = self.api.still_there(PODS, pod)
         if now is None or is_deleting(now):
             return
-        if not now["spec"].get("nodeName") or is_terminal(now):
+        if not (now["spec"].get("nodeName") or _awaits_dependents(now)) or is_terminal(now):
             self._remove(now)
             return
         grace = now["spec"].get("terminationGracePeriodSeconds", 30)
@@ -87,6 +97,11 @@ class Life:
         linger = int(now["metadata"].get("annotations", {}).get(LINGER, 2))
         self._ends[uid_of(now)] = self.second + max(1, min(grace, linger))
         self.observer.deleted(now, condition)
+
+    def delete_in_foreground(self, pod: Tree) -> None:
+        """Delete a pod that stays until all that it owns is gone."""
+        finalizers = {**pod["metadata"], "finalizers": [FOREGROUND]}
+        self.delete_pod(self.api.change(PODS, key_of(pod), metadata=finalizers))
 
     def fail_pod(self, pod: Tree) -> None:
         """Let its program exit with an error."""
@@ -104,7 +119,7 @@ class Life:
             if node in self._down:
                 continue
             if is_deleting(pod):
-                if self.second >= self._ends.get(uid, 0):
+                if self.second >= self._ends.get(uid, 0) and not (_awaits_dependents(pod) and self._dependents(pod)):
                     self._remove(pod)
             elif node and not is_terminal(pod) and status.get("phase") != "Running":
                 self.api.change(PODS, key_of(pod), status={**status, "phase": "Running"})
@@ -138,31 +153,36 @@ class Life:
         if name in self._down or self.api.find(NODES, ("", name)) is None:
             return
         self._down.add(name)
-        for pod in self._on(name):
+        for pod in self._evicted_from(name):
             self.delete_pod(pod, condition="DeletionByTaintManager")
 
     def node_returns(self, name: str) -> None:
         """The node is there again; the pods that were on it are gone."""
         if name in self._down:
             self._down.remove(name)
-            for pod in self._on(name):
+            for pod in self._evicted_from(name):
                 self._remove(pod)
 
     def _on(self, node: str) -> list[Tree]:
         return [pod for pod in self.api.all(PODS) if pod["spec"].get("nodeName") == node and not is_terminal(pod)]
+
+    def _evicted_from(self, node: str) -> list[Tree]:
+        """Return the pods that don't outlast a node's failure: those of DaemonSets do."""
+        return [pod for pod in self._on(node) if not node_named(pod)]
 
     def schedule(self) -> None:
         """Bind pending pods, the highest priority first; preempt where only that makes room."""
         nodes = {each["metadata"]["name"]: each for each in self.api.all(NODES)}
         running = {name: [pod for pod in self._on(name) if gpus_of(pod)] for name in nodes}
         free = {name: int(node["status"]["gpus"]) - _gpus(running[name]) for name, node in nodes.items()}
-        pending = [pod for pod in self.api.all(PODS) if _is_pending(pod)]
+        pending = [pod for pod in self.api.all(PODS) if _is_pending(pod) and self._has_its_group(pod)]
         pending.sort(key=lambda pod: (-_priority(pod), pod["metadata"]["creationTimestamp"], uid_of(pod)))
         uids = {uid_of(pod) for pod in pending}
         self._nominated = {uid: node for uid, node in self._nominated.items() if uid in uids}
         for pod in pending:
             selector = pod["spec"].get("nodeSelector", {}).items()
             fitting = [n for n in nodes if n not in self._down and selector <= _labels(nodes[n]).items()]
+            fitting = [n for n in fitting if node_named(pod) in ("", n)]
             left = {n: free[n] - _gpus(self._nominated_before(pod, n, pending)) for n in fitting}
             roomy = [n for n in fitting if left[n] >= gpus_of(pod)]
             if roomy:
@@ -171,6 +191,14 @@ class Life:
                 free[node] -= gpus_of(pod)
             elif uid_of(pod) not in self._nominated and pod["spec"].get("preemptionPolicy") != "Never":
                 self._preempt_for(pod, left, running)
+
+    def _has_its_group(self, pod: Tree) -> bool:
+        """Tells whether as many pods of a PodGroup may run as it needs. Whether all have room is not looked at."""
+        group = self.api.find(PODGROUPS, (pod["metadata"]["namespace"], group_named(pod)))
+        if group is None:
+            return not group_named(pod)
+        ready = [each for each in self.pods_of_group(group) if not has_any_gate(each) and not is_deleting(each)]
+        return len(ready) >= int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
 
     def _bind(self, pod: Tree, node: str) -> None:
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": self.api._now()}
@@ -208,6 +236,9 @@ class Life:
         if kind == "Pod":
             self.delete_pod(tree)
             return
+        if kind == "PodGroup":
+            self._delete_group(tree)
+            return
         if how == "orphan":
             for path, each in self._dependents(tree):
                 self.api.change(path, key_of(each), metadata={**each["metadata"], "ownerReferences": []})
@@ -220,8 +251,19 @@ class Life:
             self.api.remove(KINDS[kind], key)
         self.observer.workload_deleted(tree, how)
 
+    def _delete_group(self, group: Tree) -> None:
+        """Delete the pods of a PodGroup; its finalizer keeps it as long as there are any."""
+        self.observer.workload_deleted(group, "with its pods")
+        for pod in self.pods_of_group(group):
+            self.delete_pod(pod)
+        metadata = {**group["metadata"], "deletionTimestamp": DELETED_AT, "finalizers": [PROTECTED]}
+        self.api.change(PODGROUPS, key_of(group), metadata=metadata)
+
     def collect(self) -> None:
         """Delete what has lost its owner, or whose owner waits for that."""
+        for group in self.api.all(PODGROUPS):
+            if is_deleting(group) and not self.pods_of_group(group):
+                self.api.remove(PODGROUPS, key_of(group))
         owners = {uid_of(each): each for path in KINDS.values() for each in self.api.all(path)}
         for kind, path in KINDS.items():
             for each in self.api.all(path):
@@ -235,7 +277,7 @@ class Life:
                     self.delete(kind, key_of(each), "foreground")
         for path in KINDS.values():
             for each in self.api.all(path):
-                if _awaits_dependents(each) and not self._dependents(each):
+                if path != PODS and _awaits_dependents(each) and not self._dependents(each):
                     self.api.remove(path, key_of(each))
 
     def _dependents(self, tree: Tree) -> list[tuple[str, Tree]]:

@@ -9,6 +9,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 PODS = "/api/v1/pods"
+EVENTS = "/api/v1/events"
 NODES = "/api/v1/nodes"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 JOBS = "/apis/batch/v1/jobs"
@@ -16,8 +17,11 @@ CRONJOBS = "/apis/batch/v1/cronjobs"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 REPLICASETS = "/apis/apps/v1/replicasets"
 STATEFULSETS = "/apis/apps/v1/statefulsets"
+DAEMONSETS = "/apis/apps/v1/daemonsets"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 PYTORCHJOBS = "/apis/kubeflow.org/v1/pytorchjobs"
+LEADERWORKERSETS = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+PODGROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
 KINDS = {
     "Pod": PODS,
     "Job": JOBS,
@@ -27,18 +31,24 @@ KINDS = {
     "StatefulSet": STATEFULSETS,
     "JobSet": JOBSETS,
     "PyTorchJob": PYTORCHJOBS,
+    "LeaderWorkerSet": LEADERWORKERSETS,
+    "DaemonSet": DAEMONSETS,
+    "PodGroup": PODGROUPS,
 }
-GANGS = ("Job", "JobSet", "PyTorchJob")
-"""Kinds whose pods are charged as a whole, where there is more than one."""
+WORKLOAD_GANGS = ("Job", "JobSet", "PyTorchJob", "LeaderWorkerSet")
+GANGS = (*WORKLOAD_GANGS, "PodGroup")
+"""Kinds whose pods are charged as a whole, where there is more than one. A PodGroup is booked with its first pod."""
 
 GPU = "nvidia.com/gpu"
 GATE = "gpu-tiers.dev/quota"
+GANG = "gpu-tiers.dev/gang"
 TENANT_LABEL = "example.com/tenant"
 TIER_LABEL = "gpu-tiers.dev/tier"
 FLAVOR_LABEL = "nvidia.com/gpu.product"
 RUN, LINGER = "honest/run-seconds", "honest/linger-seconds"
 """Annotations: after how many seconds a pod succeeds (0: never), and how many it needs to end when it is deleted."""
-FOREGROUND = "foregroundDeletion"
+FOREGROUND, PROTECTED = "foregroundDeletion", "scheduling.k8s.io/podgroup-protection"
+ON_NODE = "requiredDuringSchedulingIgnoredDuringExecution"
 DELETED_AT = "2026-11-01T09:00:00Z"
 """Any time: no decision rests on it."""
 _ENDED_CONDITIONS = ("Complete", "Completed", "Succeeded", "Failed")
@@ -150,6 +160,33 @@ def is_suspended(tree: Tree) -> bool:
     return bool(tree["spec"].get("suspend") or tree["spec"].get("runPolicy", {}).get("suspend"))
 
 
+def ordinal_of(pod: Tree) -> int:
+    return int(pod["metadata"]["name"].rsplit("-", 1)[1])
+
+
+def group_named(pod: Tree) -> str:
+    """Return the name of the PodGroup that a pod is in; "" for none."""
+    return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
+
+
+def booked_as(gang: Tree) -> str:
+    """Return what an account calls a gang: a PodGroup by its name, because other groups have no object."""
+    return f"PodGroup.scheduling.k8s.io/{gang['metadata']['name']}" if gang["kind"] == "PodGroup" else uid_of(gang)
+
+
+def node_named(pod: Tree) -> str:
+    """Return the one node for which a DaemonSet made a pod; "" for another pod."""
+    terms = pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(ON_NODE, {}).get("nodeSelectorTerms", ())
+    return str(terms[0]["matchFields"][0]["values"][0]) if terms else ""
+
+
+def bound_to(template: Tree, node: str) -> Tree:
+    """Return the pod template of a DaemonSet for one node."""
+    name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    affinity = {"nodeAffinity": {ON_NODE: {"nodeSelectorTerms": [{"matchFields": [name]}]}}}
+    return {**template, "spec": {**template["spec"], "affinity": affinity}}
+
+
 def revision_of(template: Tree) -> str:
     return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:6]
 
@@ -162,7 +199,8 @@ def tier_of(tree: Tree) -> str:
 
 
 def flavor_named(tree: Tree) -> str | None:
-    return tree["spec"].get("nodeSelector", {}).get(FLAVOR_LABEL)
+    named: str | None = tree["spec"].get("nodeSelector", {}).get(FLAVOR_LABEL)
+    return named
 
 
 def seconds_of(stamp: str) -> int:

@@ -8,15 +8,29 @@ from collections.abc import Callable
 
 from tests.honest.api import Api
 from tests.honest.calm import Calm
+from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
 from tests.honest.expected import Ask, Expected, Flavors, Lost
-from tests.honest.objects import GANGS, KINDS, Key, Tree, controller_of, is_deleting, is_terminal, tier_of, uid_of
+from tests.honest.objects import (
+    GANGS,
+    KINDS,
+    WORKLOAD_GANGS,
+    Key,
+    Tree,
+    controller_of,
+    group_named,
+    is_deleting,
+    is_terminal,
+    tier_of,
+    uid_of,
+)
 from tests.honest.queue_checks import QueueChecks
 from tests.honest.quiet_checks import judge_quiet
 from tests.honest.replica import H
 from tests.honest.report import Report
 from tests.honest.requests import ApiServer, Reply
 from tests.ledger.virtual_time import loop
+from webhook.policy.values.tier_policy import TierPolicy
 
 LOST_SECONDS = H + 12
 """So long a reservation may stand whose create was refused after us."""
@@ -31,6 +45,7 @@ class Oracle:
         self.expected = Expected(api, flavors)
         self._queue = QueueChecks(self.expected, self.calm, self.report)
         self._creates = CreateChecks(self.expected, self.calm, self.report)
+        self._commands = CommandChecks(api, self.expected, self._queue, self.report)
         self._api = api
         self._server = server
         self._preempted: dict[str, tuple[Tree, float | None]] = {}
@@ -48,7 +63,7 @@ class Oracle:
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         name = metadata.get("name") or metadata.get("generateName")
         self.report.say(f"create {kind} {metadata['namespace']}/{name} -> {answer}")
-        for each in reply.problems:
+        for each in reply.problems if self.calm.knows_tenants() else ():  # limits.NEW_TENANT
             self.report.fail("a second mutation changes something", each)
         if to_lose > self._server.lose_next and reply.tree is not None:
             self._note_lost(reply.tree)
@@ -58,6 +73,7 @@ class Oracle:
             self._note_admitted(reply.tree, tenant)
             if preempted is not None:
                 expected.replacements[uid_of(preempted)] = uid_of(reply.tree)
+        in_booked_gang = in_booked_gang and self._is_in_booked_gang(tree)  # another may have come
         if kind == "Pod":
             self._creates.pod(tree, reply, tenant, preempted, in_booked_gang=in_booked_gang)
         else:
@@ -88,6 +104,10 @@ class Oracle:
         self._note()
         self._queue.tick()
 
+    async def ask_commands(self, policy: TierPolicy) -> None:
+        """Ask the commands about what is there, in a quiet moment."""
+        await self._commands.ask(policy)
+
     def judge_quiet(self, when: str) -> None:
         judge_quiet(self.expected, self._queue, self.report, when)
 
@@ -96,14 +116,28 @@ class Oracle:
         self._queue.note_gangs()
 
     def _note_admitted(self, tree: Tree, tenant: str) -> None:
-        if tree["kind"] in GANGS and self.expected.on_exceed(tenant) != "Hold":
-            self.expected.reviewed.add(uid_of(tree))
+        """Note which gang is booked by this: a PodGroup is with its first pod."""
+        if self.expected.on_exceed(tenant) == "Hold":
+            return
+        group = self.expected.gang_of(tree) if tree["kind"] == "Pod" and group_named(tree) else None
+        if tree["kind"] in WORKLOAD_GANGS or group is not None:
+            self.expected.reviewed.add(uid_of(group or tree))
 
     def _note_lost(self, tree: Tree) -> None:
         """A create was admitted by us and refused by a webhook after us."""
         is_pod, namespace = tree["kind"] == "Pod", tree["metadata"]["namespace"]
         asks = [self.expected.ask_of(tree)] if is_pod else self._whole_of(tree)
         self.expected.lost += [Lost(loop().time() + LOST_SECONDS, namespace, each) for each in asks]
+
+    def _note_unseen(self, group: Tree) -> None:
+        """Note that the pods of a PodGroup are deleted before they ran: limits.UNSEEN_GROUPS."""
+        until, namespace, pods = (
+            loop().time() + LOST_SECONDS,
+            group["metadata"]["namespace"],
+            self.expected.pods_of(group),
+        )
+        if not any(each["spec"].get("nodeName") for each in pods):
+            self.expected.lost += [Lost(until, namespace, each) for each in self.expected.whole_of(group)]
 
     def _whole_of(self, tree: Tree) -> list[Ask]:
         return self.expected.whole_of(tree) if tree["kind"] in GANGS else []
@@ -150,6 +184,8 @@ class Oracle:
     def workload_deleted(self, tree: Tree, how: str) -> None:
         if how == "foreground" and tree["kind"] in GANGS:
             self.report.foreground_at = loop().time()
+        if tree["kind"] == "PodGroup":
+            self._note_unseen(tree)
         if how == "orphan":
             self.report.orphaned_at = loop().time()
         self.report.say(f"delete {tree['kind']} {tree['metadata']['name']} {how}")

@@ -8,11 +8,14 @@ from tests.honest.calm import Calm
 from tests.honest.clocks import START
 from tests.honest.expected import Ask, Expected, missing
 from tests.honest.objects import (
+    GANG,
     GANGS,
     KINDS,
     PODS,
+    WORKLOAD_GANGS,
     Key,
     Tree,
+    booked_as,
     controller_of,
     gpus_of,
     is_active,
@@ -89,12 +92,13 @@ class QueueChecks:
         """A gang that waited is admitted as a whole, or not at all."""
         expected, uid = self._expected, uid_of(gang)
         tenant = expected.tenant_of(gang["metadata"]["namespace"])
-        if tenant is None or uid in self.grown:
+        if tenant is None or uid in self.grown or not self._calm.knows_tenants():
             return
         if not any(is_gated(each) for each in pods if gpus_of(each) and is_active(each)):
             return
         account = read_account(expected.quota(tenant).get("status") or {})
-        known = next((each for each in account.gangs if each.uid == uid), None)
+        key = gang["metadata"]["namespace"], booked_as(gang)
+        known = next((each for each in account.gangs if each.key == key), None)
         reserved = (known.declared, *(each.charges for each in known.promises)) if known else ()
         has = max((sum(float(each.gpus) for each in charges) for charges in reserved), default=0.0)
         asked = sum(each.gpus for each in expected.whole_of(gang))
@@ -123,7 +127,7 @@ class QueueChecks:
 
     def without_reason(self, tenant: str) -> list[Unit]:
         """Return those who wait though they have room, and nobody before them reserves it."""
-        expected, units = self._expected, list(self._units(tenant))
+        expected, units = self._expected, list(self.units(tenant))
         bounds, rows = expected.bounds(tenant), expected.rows(tenant)
         strict = expected.quota(tenant)["spec"].get("holdOrder", "Strict") == "Strict"
 
@@ -141,10 +145,10 @@ class QueueChecks:
         free = [each for each in units if fits(each.needs)]
         return [each for each in free if not (strict and any(reserves(other, each) for other in units))]
 
-    def _units(self, tenant: str) -> Iterator[Unit]:
+    def units(self, tenant: str) -> Iterator[Unit]:
         expected, gangs = self._expected, dict[str, tuple[Tree, list[Tree]]]()
         for pod in expected.pods(tenant):
-            if not is_gated(pod) or not is_active(pod):
+            if not is_gated(pod) or not is_active(pod) or self._waits_for_deleted(pod):
                 continue
             gang, one = expected.gang_of(pod), [expected.ask_of(pod)]
             if gang is not None and expected.is_gang_now(gang):
@@ -157,6 +161,23 @@ class QueueChecks:
                 created = min(each["metadata"]["creationTimestamp"] for each in pods)
                 needs = self._needs_of(gang, pods)
                 yield Unit(uid, tier, created, needs, expected.whole_of(gang), gang)
+
+    def is_waiting(self, pod: Tree, tenant: str) -> bool:
+        """Tells whether a pod is in the queue, by itself or with its gang."""
+        gang = self._expected.gang_of(pod)
+        uids = {uid_of(pod), *([uid_of(gang)] if gang else ())}
+        return any(each.uid in uids for each in self.units(tenant)) and not self._goes_with_owner(pod)
+
+    def has_orphans(self, tenant: str) -> bool:
+        """Tells whether pods wait that the oracle does not judge: limits.ORPHANS."""
+        return any(is_gated(pod) and self._waits_for_deleted(pod) for pod in self._expected.pods(tenant))
+
+    def _waits_for_deleted(self, pod: Tree) -> bool:
+        """Tells whether a pod was left behind by a gang that was deleted without it: limits.ORPHANS."""
+        uid, api = pod["metadata"].get("annotations", {}).get(GANG), self._expected.api
+        return uid is not None and not any(
+            uid == uid_of(each) for kind in WORKLOAD_GANGS for each in api.all(KINDS[kind])
+        )
 
     def _needs_of(self, gang: Tree, gated: list[Tree]) -> list[Ask]:
         """Return what a gang needs beyond what it has; once admitted it needs nothing, or one more pod."""
@@ -207,7 +228,7 @@ class QueueChecks:
             if any(not is_gated(each) and uid_of(each) not in opened and not is_terminal(each) for each in mates):
                 return  # it draws on what its gang has
             since = min(each["metadata"]["creationTimestamp"] for each in mates)
-        for unit in self._units(tenant):
+        for unit in self.units(tenant):
             if self._is_overtaken(unit, pod, since, tenant):
                 younger = (controller_of(pod) or {}).get("kind")
                 subject = f"{unit.tree['kind']} by {pod['kind']} of {younger}"

@@ -1,7 +1,7 @@
 """Judges books and status once nothing happens any more."""
 
 from tests.honest.expected import Expected
-from tests.honest.objects import is_deleting, is_gated
+from tests.honest.objects import Tree, is_deleting, is_gated
 from tests.honest.queue_checks import QueueChecks
 from tests.honest.report import Report
 from webhook.ledger.account import read_account
@@ -41,7 +41,7 @@ def judge_quiet(expected: Expected, queue: QueueChecks, report: Report, when: st
         for row, shown in zip(expected.rows(tenant), status.get("usage", ()), strict=False):
             if float(shown.get("used", 0)) != used[row.label] or float(shown["hard"]) != row.hard:
                 report.fail("status says other numbers", f"{exceed} {row.label}", shown=shown, used=used)
-        ready = next((each for each in status.get("conditions", ()) if each["type"] == "Ready"), {})
+        ready: Tree = next((each for each in status.get("conditions", ()) if each["type"] == "Ready"), {})
         over = any(used[row.label] > row.hard for row in expected.rows(tenant))
         if over != (ready.get("reason") == "OverQuota"):
             report.fail("Ready says otherwise", f"{exceed} {ready.get('reason')}", used=used, when=when)

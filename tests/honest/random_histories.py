@@ -3,14 +3,23 @@
 import random
 from typing import Any
 
-MODES = {2: "Hold", 3: "Demote", 4: "Deny", 5: "Warn", 6: "Hold", 7: "Deny"}
-"""6: with flavors; 7: with a row that holds. 0 and 1: any mode; 0 has fewer people and more time."""
+MODES = {2: "Hold", 3: "Demote", 4: "Deny", 5: "Warn", 6: "Hold", 7: "Deny", 8: "Hold"}
+"""6: with flavors; 7: with a row that holds; 8 and 9: with further kinds. 0, 1 and 9: any mode. 0 has fewer people and
+more time."""
 MIXTURES = (
     ("Pod", "Deployment", "Job", "Job", "StatefulSet", "JobSet", "PyTorchJob", "PyTorchJob", "CronJob"),
     ("Job", "JobSet", "PyTorchJob"),
     ("Deployment", "StatefulSet", "Pod"),
     ("Job", "Pod"),
     ("PyTorchJob", "Deployment"),
+)
+FURTHER = (
+    ("LeaderWorkerSet", "LeaderWorkerSet", "DaemonSet", "PodGroup", "Deployment", "Job"),
+    ("LeaderWorkerSet",),
+    ("LeaderWorkerSet", "Pod", "PyTorchJob"),
+    ("DaemonSet", "Deployment", "Pod"),
+    ("PodGroup", "PodGroup", "Job", "Pod"),
+    ("PodGroup", "LeaderWorkerSet"),
 )
 VERBS: tuple[dict[str, int], ...] = (
     {"apply": 5, "scale": 3, "delete": 2, "rollout": 1, "suspend": 1, "pod": 1, "urgent": 1, "quota": 1, "other": 1},
@@ -20,6 +29,7 @@ VERBS: tuple[dict[str, int], ...] = (
     {"apply": 5, "rollout": 4, "scale": 2, "pod": 2, "urgent": 1},
     {"apply": 5, "other": 5, "scale": 2, "delete": 2, "quota": 2},
 )
+STRATEGIES: tuple[dict[str, Any], ...] = ({}, {"surge": 0, "unav": 1}, {"recreate": True})
 CALM = {"apply": 9, "scale": 3, "rollout": 1, "delete": 2, "suspend": 1, "pod": 1, "urgent": 1, "quota": 1, "other": 2}
 SLOWNESS = ((0, 0), (0, 0), (0.003, 0.03), (0.01, 0.3))
 """Latency of requests and lag of watches, in seconds."""
@@ -48,7 +58,7 @@ class _Maker:
             self._tenants.append({"name": "beta", "rows": [{"gpus": r.choice([3, 4, 6])}], "onExceed": other})
             namespaces["beta-a"] = "beta"
         self._spaces, self._nodes = list(namespaces), self._made_nodes()
-        self._kinds = MIXTURES[0] if self._group == 0 else r.choice(MIXTURES)
+        self._kinds = MIXTURES[0] if self._group == 0 else r.choice(FURTHER if self._group in (8, 9) else MIXTURES)
         self._verbs = CALM if self._group == 0 else r.choice(VERBS)
         waits = [0, 0, 1, 2, 3, 5, 8, 15, 30, 80] if self._group == 0 else [0, 0, 0.2, 1, 1, 2, 3, 5, 8, 12, 30]
         number = r.randint(4, 16) if self._group == 0 else r.randint(6, 22)
@@ -139,7 +149,7 @@ class _Maker:
 
     def _apply(self) -> dict[str, Any]:
         r, kind = self._r, self._r.choice(self._kinds)
-        action = {
+        action: dict[str, Any] = {
             "do": "apply",
             "kind": kind,
             "name": f"{kind.lower()[:3]}{self._applied}",
@@ -155,7 +165,7 @@ class _Maker:
         if r.random() < 0.35:
             action["linger"] = r.choice([1, 8, 20])
         if kind == "Deployment":
-            action |= r.choice([{}, {"surge": 0, "unav": 1}, {"recreate": True}]) | {"run": 0}
+            action |= {"run": 0, **r.choice(STRATEGIES)}
         if kind == "StatefulSet":
             action |= {"run": 0, "parallel": r.random() < 0.5}
         if kind == "Job" and r.random() < 0.5:
@@ -163,10 +173,15 @@ class _Maker:
         if kind == "JobSet":
             action["per"] = r.choice([1, 1, 2])
         if kind == "PyTorchJob" and r.random() < 0.4:
-            least = r.choice([1, 2])
+            least: int = r.choice([1, 2])
             action |= {"elastic": least, "count": max(action["count"], least)}
         if kind in ("Job", "JobSet", "PyTorchJob") and r.random() < 0.2:
             action["suspend"] = True
+        if kind == "LeaderWorkerSet":
+            action |= {"run": 0, "size": r.choice([1, 2, 2, 3]), "idle_leader": r.random() < 0.3}
+            action["count"] = r.choice([1, 1, 2, 3])
+        if kind == "DaemonSet":
+            action["run"] = 0
         if kind == "CronJob":
             policy = r.choice(["Forbid", "Allow", "Replace"])
             action |= {"every": r.choice([15, 40]), "policy": policy, "run": r.choice([8, 30])}

@@ -32,6 +32,7 @@ from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
 from webhook.ledger.versions import Versions
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.server.running_ledger import _charges_of, _outermost
 
 for _module in (event_writer, held_lines, observed_world, opened_gates):
@@ -125,6 +126,10 @@ class Replica:
             yield asyncio.ensure_future(leader.ledger.take(booking))
 
         return way
+
+    @property
+    def policy(self) -> TierPolicy:
+        return self._in_force.current()
 
     @property
     def leads(self) -> bool:

@@ -11,9 +11,22 @@ from typing import Any
 import jsonpatch
 
 from tests.honest.api import Api
-from tests.honest.objects import GANGS, KINDS, PODS, TIER_LABEL, Key, Tree, controller_of, copy, is_deleting
+from tests.honest.objects import (
+    GANGS,
+    KINDS,
+    PODS,
+    TIER_LABEL,
+    Key,
+    Tree,
+    controller_of,
+    copy,
+    group_named,
+    is_deleting,
+)
 from tests.honest.replica import Replica
 from webhook.admission import review
+
+MARKING_LABELS = (TIER_LABEL, "leaderworkerset.sigs.k8s.io/name")
 
 
 @dataclass
@@ -52,7 +65,7 @@ class ApiServer:
 
         # 2. Mutate twice: the second call must change nothing.
         now = tree
-        for again in (False, True) if kind in ("Pod", "Job") else ():
+        for again in (False, True) if kind in ("Pod", "Job", "PodGroup") else ():
             answer = await self._ask("mutate", self._request("CREATE", now, None))
             if not answer["allowed"]:
                 return _refusal(answer, None, problems)
@@ -111,9 +124,9 @@ class ApiServer:
             return None
         if not scale:
             return self._request("UPDATE", new, old)
-        if new["kind"] != "PyTorchJob":
+        if new["kind"] not in ("PyTorchJob", "LeaderWorkerSet"):
             return None
-        before, after = (each["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] for each in (old, new))
+        before, after = map(_scaled, (old, new))
         if after <= before:
             return None
         metadata = {each: old["metadata"][each] for each in ("name", "namespace", "uid", "resourceVersion")}
@@ -171,11 +184,19 @@ def _refusal(answer: Tree, tree: Tree | None, problems: list[str]) -> Reply:
     return Reply(False, status["code"], status["message"], answer.get("warnings", ()), tree, problems)
 
 
+def _scaled(tree: Tree) -> int:
+    """Return what the scale subresource of a gang says."""
+    spec = tree["spec"]
+    return int(
+        spec["replicas"] if tree["kind"] == "LeaderWorkerSet" else spec["pytorchReplicaSpecs"]["Worker"]["replicas"]
+    )
+
+
 def _is_reviewed(tree: Tree) -> bool:
     """Tells what the chart's matchConditions and rules let through."""
     if tree["kind"] == "Pod":
         labels = tree["metadata"].get("labels", {})
         asks = any(each.get("resources", {}).get("limits") for each in tree["spec"]["containers"])
-        return asks or bool(labels.get(TIER_LABEL))
+        return asks or any(each in labels for each in MARKING_LABELS) or bool(group_named(tree))
     controller = controller_of(tree)
     return controller is None or (tree["kind"] in GANGS and controller["kind"] not in GANGS)
