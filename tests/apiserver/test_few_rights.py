@@ -62,7 +62,7 @@ ANSWERED = {  # what a researcher has: each answer, and what is missing in it
 
 UNSAID = ("Without ", "ClusterRole ", "not checked: ", "Nothing found by the other rules.", "Of what could be read, ")
 """Sentences on what can't be told."""
-OF_THE_MOMENT = ("since", "last", "triesAgain", "times", "unread", "notChecked", "notes")
+OF_THE_MOMENT = ("since", "pending", "last", "triesAgain", "times", "unread", "notChecked", "notes")
 
 
 Whole = dict[str, tuple[set[str], Any]]
@@ -85,6 +85,8 @@ def research(installed: Installed) -> Iterator[str]:
             installed.eventually(
                 lambda: installed.usage(namespace) == "gpu-training 4/4, total 5/6", "the quota is used"
             )
+            pending = ("get", f"tenantquota/{namespace}", "--output=jsonpath={.status.pending.pods}")
+            installed.eventually(lambda: installed.cluster.kubectl(*pending).stdout, "the pods without a node, counted")
             waits = ("why-pending", "deploy/web", f"--namespace={namespace}")
             admin = installed.cluster.kubeconfig
             installed.eventually(lambda: "refused at admission" in asked(Path(admin), *waits).stdout, "the refusal")

@@ -266,7 +266,8 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
     runtimes = {
         (row.runtime.group, plural) for row in BUILT_IN.rows if row.runtime for plural in row.runtime.plurals.values()
     }
-    templates = {("scheduling.k8s.io", "workloads"), *((source.kind.group, "podgroups") for source in LOOKED_UP)}
+    templates = {*(("scheduling.k8s.io", each) for each in ("workloads", "compositepodgroups"))}
+    templates |= {(source.kind.group, "podgroups") for source in LOOKED_UP}
     own = {("", "configmaps")}
     assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes | templates | own
 

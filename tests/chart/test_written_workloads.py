@@ -95,15 +95,10 @@ def queue_classes(home: Path, *arguments: str) -> list[Manifest]:
     return [each for each in found if each and each["kind"] == "WorkloadPriorityClass"]
 
 
-@pytest.mark.parametrize(
-    ("served", "used"), [([], "v1beta2"), (["v1beta1"], "v1beta1"), (["v1beta1", "v1beta2"], "v1beta2")]
-)
-def test_kueue_gets_a_class_of_each_tier_in_the_version_that_it_serves(
-    home: Path, served: list[str], used: str
-) -> None:
-    classes = queue_classes(home, *(f"--api-versions=kueue.x-k8s.io/{version}" for version in served))
+def test_kueue_gets_a_class_of_each_tier(home: Path) -> None:
+    classes = queue_classes(home)
     assert {each["metadata"]["name"]: each["value"] for each in classes} == {
         "gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200,
     }  # fmt: skip
-    assert {each["apiVersion"] for each in classes} == {f"kueue.x-k8s.io/{used}"}
+    assert {each["apiVersion"] for each in classes} == {"kueue.x-k8s.io/v1beta2"}
     assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in classes} == {"keep"}

@@ -80,7 +80,8 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     found = read(raw, _Node)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
     weights = policy.weights
-    offers = {name: count for name, count in offered.items() if name in weights and weights.is_whole(name)}
+    # A device plugin that has gone leaves a 0 behind: the scheduler then takes such a resource from DRA.
+    offers = {name: count for name, count in offered.items() if count and name in weights and weights.is_whole(name)}
     ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
     return GpuNode(
         name=found.metadata.name,
