@@ -79,7 +79,7 @@ def test_of_64_pods_at_once_8_run_and_none_is_refused(line: Line) -> None:
         answers = list(
             crowd.map(lambda number: line.installed.create_raw(line.pod(f"p{number}"), line.namespace), range(64))
         )
-    assert [each.code for each in answers] == [0] * 64
+    assert [each.stderr for each in answers if each.code] == []
     line.installed.eventually(lambda: len(line.running()) == 8, "8 pods to run")
     assert len(line.waiting()) == 56
     first = line.running()
