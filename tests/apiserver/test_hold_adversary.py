@@ -44,11 +44,12 @@ class Attacked(Line):
         owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
         return pod | {"metadata": pod["metadata"] | {"ownerReferences": [owner]}}
 
-    def asked_for(self, job: Tree) -> str:
-        """The uid of a Job whose pods nobody makes but mallory: another controller is to manage it."""
-        job["spec"]["managedBy"] = "example.com/mallory"
-        self.create(job)
-        return str(self.installed.get(f"job/{job['metadata']['name']}", self.namespace)["metadata"]["uid"])
+    def asked_for(self, name: str, workers: int, worker: Tree, *, suspend: bool = False) -> str:
+        """The uid of a PyTorchJob whose pods nobody makes but mallory: no controller of that kind runs here."""
+        replicas = {"Worker": {"replicas": workers, "template": worker}}
+        spec = {"runPolicy": {"suspend": suspend}, "pytorchReplicaSpecs": replicas}
+        self.create({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name}, "spec": spec})
+        return str(self.installed.get(f"pytorchjob/{name}", self.namespace)["metadata"]["uid"])
 
     def sharing(self, name: str, claim: str) -> Tree:
         """A pod with the devices of a ResourceClaim, which others may name as well."""
@@ -346,21 +347,24 @@ def test_a_gang_that_grows_while_it_waits_has_no_older_place_for_that(line: Atta
     line.eventually_runs("next")
 
 
-@pytest.mark.parametrize("small", [{"parallelism": 2, "completions": 2}, {"parallelism": 1}, {"suspend": True}])
-def test_a_gang_that_grows_and_makes_no_more_pods_is_no_older_than_that(line: Attacked, small: Tree) -> None:
+@pytest.mark.parametrize(("small", "suspend"), [(2, False), (1, False), (7, True)])
+def test_a_gang_that_grows_and_makes_no_more_pods_is_no_older_than_that(
+    line: Attacked, small: int, *, suspend: bool
+) -> None:
     """Its only pod is the middle one, and was held first."""
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
-    job = line.job("grows", 7, "gpu-batch")
-    large = {"suspend": False} | {key: job["spec"][key] for key in ("parallelism", "completions")}
-    job["spec"] |= small
-    line.create(line.made_by(line.pod("old", tier="gpu-batch"), "Job", "grows", line.asked_for(job)))
-    line.is_told(1)
+    grows = line.asked_for("grows", small, line.pod("worker", tier="gpu-batch"), suspend=suspend)
+    large = {"runPolicy": {"suspend": False}, "pytorchReplicaSpecs": {"Worker": {"replicas": 7}}}
+    line.create(line.made_by(line.pod("old", tier="gpu-batch"), "PyTorchJob", "grows", grows))
+    line.waits("old")
     time.sleep(1.5)
     line.create(line.pod("next", gpus=6, tier="gpu-batch"))
-    line.is_told(2)
+    line.is_told(1 if suspend else 2)  # the pods of a suspended gang are in no line
     time.sleep(1.5)
-    line.asks("patch", "job", "grows", "--type=merge", f"-p={json.dumps({'spec': large})}")
+    change, where = json.dumps({"spec": large}), f"--namespace={line.namespace}"
+    line.installed.cluster.kubectl("patch", "pytorchjob", "grows", where, "--type=merge", f"-p={change}")
+    line.is_told(2)
     line.installed.eventually(lambda: line.status()["held"]["line"][0]["workload"] == "Pod/next", "the next is first")
     line.delete("pod", "there")
     line.eventually_runs("next")
@@ -378,10 +382,11 @@ def test_a_gang_lets_nobody_pass_on_a_row_of_which_it_holds_nothing(
         return pod | {"spec": pod["spec"] | {"nodeSelector": {"nvidia.com/gpu.product": product}}}
 
     with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
-        job = line.job("mine", 4, "gpu-batch")
-        job["spec"]["template"] = on("T4", job["spec"]["template"])
-        mine = line.asked_for(job)
-        own = [line.made_by(on("T4", line.pod(name, tier="gpu-batch")), "Job", "mine", mine) for name in ("m0", "m1")]
+        mine = line.asked_for("mine", 4, on("T4", line.pod("worker", tier="gpu-batch")))
+        own = [
+            line.made_by(on("T4", line.pod(name, tier="gpu-batch")), "PyTorchJob", "mine", mine)
+            for name in ("m0", "m1")
+        ]
         for each in (own[0], on("T4", line.pod("there", 2)), on(H100, line.pod("there-too", 2, "gpu-batch"))):
             line.create(each)
         line.installed.eventually(lambda: not line.waiting() and len(line.pods()) == 3, "three gates, opened")
@@ -394,7 +399,7 @@ def test_a_gang_lets_nobody_pass_on_a_row_of_which_it_holds_nothing(
             on(H100, line.pod("rich", tier="gpu-batch")),
             on("T4", line.sharing("claimed", "devices")),
         )
-        for each in (*(line.made_by(pod, "Job", "mine", mine) for pod in forged), own[1]):
+        for each in (*(line.made_by(pod, "PyTorchJob", "mine", mine) for pod in forged), own[1]):
             line.create(each)
         line.installed.eventually(lambda: "m1" not in line.waiting(), "one of the gang's own, opened")
         line.is_told(5)
@@ -402,27 +407,24 @@ def test_a_gang_lets_nobody_pass_on_a_row_of_which_it_holds_nothing(
 
 
 def test_a_gang_has_its_turn_by_the_lowest_of_its_tiers(installed: Installed, namespace: str, wide: str) -> None:
-    """Neither a pod that says it is of the gang, nor one of its own, lets all of it pass by a higher tier."""
+    """A pod of a higher tier that says it is of the gang lets it pass nobody; no gang has such a pod of its own."""
     line, rows = Attacked(installed, namespace, wide), [{"gpus": 8}, {"tier": "gpu-training", "gpus": 2}]
     with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
         line.create(line.pod("there", gpus=8, tier="gpu-batch"))
         line.eventually_runs("there")
         line.create(line.pod("first", gpus=6, tier="gpu-batch"))
         line.waits("first")
-        forged = line.asked_for(line.job("forged", 6, "gpu-batch"))
-        line.create(line.made_by(line.pod("high"), "Job", "forged", forged))
-        replicas = {
-            "Master": {"replicas": 1, "template": line.pod("master")},
-            "Worker": {"replicas": 5, "template": line.pod("worker", tier="gpu-batch")},
-        }
-        body = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "mixed"}}
-        line.create({**body, "spec": {"pytorchReplicaSpecs": replicas}})
-        uid = line.installed.get("pytorchjob/mixed", line.namespace)["metadata"]["uid"]
-        line.create(line.made_by(line.pod("master"), "PyTorchJob", "mixed", uid))
-        line.is_told(3)
+        worker = line.pod("worker", tier="gpu-batch")
+        forged = line.asked_for("forged", 6, worker)
+        line.create(line.made_by(line.pod("high"), "PyTorchJob", "forged", forged))
+        roles = {"Master": (1, line.pod("master")), "Worker": (5, worker)}
+        specs = {role: {"replicas": pods, "template": template} for role, (pods, template) in roles.items()}
+        mixed = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "mixed"}}
+        refused = line.installed.create(mixed | {"spec": {"pytorchReplicaSpecs": specs}}, namespace)
+        assert "the pods of a PyTorchJob are useful only together and need one tier" in refused.stderr
+        line.is_told(2)
         line.delete("pod", "there")
         line.eventually_runs("high", "first")
-        assert line.waiting() == {"master"}
 
 
 def test_a_claim_that_others_hold_yet_is_no_place(line: Attacked) -> None:

@@ -215,3 +215,17 @@ def test_a_pod_that_can_be_of_no_gang_is_booked_alone(seen: str) -> None:
         view.workloads.observe("job", Declared("Job.batch", namespace, "job", 1, charges))
     copy, _ = booked(an_account(), view)
     assert [each.uid for each in copy.account.reservations] == ["one"]
+
+
+def test_a_gang_of_two_tiers_passes_nobody_of_the_lower_one() -> None:
+    """One pod of a higher tier would take GPUs for all of the gang before others."""
+    high, low = Charge(Decimal(1), "gpu-training"), Charge(Decimal(5), "gpu-batch")
+    before, later = Gated(400, "2026-01-01T00:00:00Z", "1"), Gated(1000, "2026-01-01T00:00:01Z", "2")
+    view = a_view(
+        first=a_holding("first", 6, gated=before),
+        master=a_holding("master", controller="job", charge=high, gated=later),
+    )
+    view.workloads.observe("job", Declared("PyTorchJob.kubeflow.org", TEAM, "job", 1, (high, low)))
+    copy, waiting = booked(an_account(), view)
+    assert [each.uid for each in copy.account.reservations] == ["first"]
+    assert waiting == ["job"]

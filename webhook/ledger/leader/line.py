@@ -89,7 +89,7 @@ def _gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
     if found.namespace != of.namespace:
         return None  # nobody is of a workload of another namespace, whatever it says
     if found.charges == () and not found.stopped:
-        return None  # it makes a single pod
+        return None  # it makes a single pod, or another controller makes its pods
     return of.namespace, uid  # one that is stopped makes no pods: it was resumed and the view lags, or they are deleted
 
 
