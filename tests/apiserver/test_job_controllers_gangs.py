@@ -86,7 +86,7 @@ def test_a_gang_that_is_demoted_is_demoted_whole(with_job_groups: Installed) -> 
     (gang,) = installed.get("podgroups.scheduling.k8s.io", where)["items"]
     for each in (gang, *pods_of(installed, where, "finetune")):
         assert (each["spec"]["priorityClassName"], each["spec"]["priority"]) == ("gpu-batch", 400)
-        assert each["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"
+        assert (each is gang) is (each["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"), "its author's stays"
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 0/1, gpu-batch 2/2", "its usage")
 
 

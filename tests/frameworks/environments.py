@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from demonstration.frameworks import REQUIREMENTS, folder_of
+from demonstration.frameworks import REQUIREMENTS, folder_of, obstacle
 from localcluster.binaries import cache_folder
 from localcluster.for_tests import missing
 
@@ -29,6 +29,13 @@ def environment(name: str) -> Path:
             install(name, folder)
             (folder / "complete").touch()
     return folder / "bin"
+
+
+def torch_in_pods() -> None:
+    """Install torch if need be; where pods can't use it tests are skipped, and fail under CI=true."""
+    environment("torch")
+    if why := obstacle():
+        missing(f"no torch in a pod: {why}")
 
 
 def forget_others(name: str) -> None:

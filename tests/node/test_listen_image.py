@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.frameworks import obstacle, stock, stock_programs, with_frameworks
+from demonstration.frameworks import stock, stock_programs, with_frameworks
 from demonstration.preemption import GPUS
 from demonstration.programs import CRITICAL, STEP_SECONDS
 from demonstration.steps import last_step, starts
@@ -14,9 +14,9 @@ from demonstration.watching import Watched, reasons
 from demonstration.workloads import Tree, create, gpu_pod, keeping_data, publish_code, training_job
 from installation.examples import example_policy
 from installation.image import project_image_name
-from localcluster.for_tests import missing
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
+from tests.frameworks.environments import torch_in_pods
 from webhook.policy.checkpoint.listener_text import listener_texts
 
 from .backoff import forget_the_backoff
@@ -91,9 +91,9 @@ def stock_training(folder: Path) -> Tree:
 
 
 @pytest.mark.release
+@pytest.mark.timeout(3600)  # it may install torch
 def test_a_program_that_knows_nothing_saves_by_it_and_resumes(node: NodeCluster, namespace: str, data: Path) -> None:
-    if why := obstacle():
-        missing(f"no torch in a pod: {why}")
+    torch_in_pods()
     push(node)
     publish_code(node, namespace, **stock_programs())
     create(node, namespace, stock_training(data))

@@ -6,20 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.frameworks import obstacle, stock_programs, with_frameworks
+from demonstration.frameworks import stock_programs, with_frameworks
 from demonstration.preemption import GPUS
 from demonstration.programs import CRITICAL
 from demonstration.steps import last_step, learned, starts
 from demonstration.watching import Watched, reasons
 from demonstration.workloads import Tree, create, gpu_pod, keeping_data, publish_code, training_job
-from localcluster.for_tests import missing
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
+from tests.frameworks.environments import torch_in_pods
 
 from .backoff import forget_the_backoff
 from .test_controllers import headless
 
-pytestmark = [pytest.mark.node, pytest.mark.release, pytest.mark.usefixtures("release")]
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.release,
+    pytest.mark.usefixtures("release"),
+    pytest.mark.timeout(3600),  # it may install torch
+]
 
 LISTEN = {"gpu-tiers.dev/checkpoint": "listen", "gpu-tiers.dev/checkpoint-timeout": "60"}
 PROGRESS = re.compile(r"^gpu-tiers: progress (\{.*\})$", re.MULTILINE)
@@ -64,8 +69,7 @@ def saved_by(watched: Watched, uid: str) -> int:
 
 
 def test_both_pods_save_the_same_step_and_resume_there(node: NodeCluster, namespace: str, data: Path) -> None:
-    if why := obstacle():
-        missing(f"no torch in a pod: {why}")
+    torch_in_pods()
     publish_code(node, namespace, **stock_programs())
     begin(node, namespace, data / "undisturbed", 0)
     wait_until(lambda: learned(data / "undisturbed") is not None, SECONDS, "the end of the undisturbed run")

@@ -9,11 +9,11 @@ import pytest
 
 from demonstration import cases
 from demonstration.cases import ENDS, HOOK, LISTENED, Case, plain_priorities
-from demonstration.frameworks import obstacle
 from demonstration.preemption import Outcome, Preemption
 from demonstration.programs import SAVE_EVERY
-from localcluster.for_tests import announce, missing
+from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
+from tests.frameworks.environments import torch_in_pods
 
 from .questions import answer
 
@@ -105,11 +105,11 @@ def test_a_process_that_trains_on_after_the_save_costs_the_whole_grace(run: Run)
 
 
 @pytest.mark.release
+@pytest.mark.timeout(3600)  # it may install torch
 @pytest.mark.usefixtures("release")
 @pytest.mark.parametrize("case", LISTENED, ids=["huggingface", "lightning"])
 def test_a_program_that_knows_nothing_of_a_hook_loses_no_step(run: Run, case: Case) -> None:
-    if why := obstacle():
-        missing(f"no torch in a pod: {why}")
+    torch_in_pods()
     outcome = run(case)
     assert outcome.figures.steps_lost == 0
     assert outcome.figures.resumed_at
