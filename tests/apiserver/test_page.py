@@ -49,7 +49,8 @@ def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant:
     assert installed.create(gpu_pod("sweep", 2, tier="gpu-batch"), namespace).code == 0
     for _ in range(2):
         assert installed.create(gpu_pod("another", 1, tier="gpu-batch"), namespace).code != 0
-    installed.eventually(lambda: "2 used and 0 reserved of 2 GPUs" in page(installed), "the pod is counted")
+    counted = re.compile(r"2 used, [02] of them by pods without a node, and 0 reserved of 2 GPUs")
+    installed.eventually(lambda: bool(counted.search(page(installed))), "the pod is counted")
     shown = page(installed)
     assert f'<th scope="row">{tenant}</th>' in shown
     row = shown.partition(f"<code>{namespace}/Pod/another</code>")[2].partition("</tr>")[0]
