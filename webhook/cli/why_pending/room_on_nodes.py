@@ -34,23 +34,23 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     plugged = {name for each in nodes or () for name in each.offers}
     by_plugin = {name: gpus for name, gpus in waiting.asks.items() if name not in by_class or name in plugged}
 
-    # 2. The scheduler evicts where a device plugin has them. Pods are read only where the nodes alone don't tell.
-    pods: list[PodSummary] | None = None
-    rooms: list[Room] = []
-    if by_plugin:
-        asks_plugins = replace(waiting, asks=by_plugin)
-        with_gpus = None if nodes is None else [_node_for(pod, each) for each in nodes if each.gpus]
-        found = room_for(asks_plugins, with_gpus, None)
-        if with_gpus is not None and not found.sentences:
-            pods = await _pods(asked)
-            found = room_for(asks_plugins, with_gpus, await _holders(asked, pods, now))
-        rooms.append(found)
+    # 2. Read the pods, and whose they are, only where the nodes alone don't tell.
+    asks_plugins = replace(waiting, asks=by_plugin)
+    with_gpus = None if nodes is None else [_node_for(pod, each) for each in nodes if each.gpus]
+    by_nodes_alone = room_for(asks_plugins, with_gpus, None) if by_plugin else None
+    by_dra = bool(by_class or pod.spec.resource_claims)
+    asks_pods = by_nodes_alone is not None and with_gpus is not None and not by_nodes_alone.sentences
+    pods = await _pods(asked) if asks_pods or by_dra else None
+    holders = await _holders(asked, pods, now)
 
-    # 3. It evicts nobody where they come by DRA: for claims anywhere, for a resource where no device plugin has it.
-    if by_class or pod.spec.resource_claims:
-        pods = await _pods(asked) if pods is None else pods
-        holders = await _holders(asked, pods, now) or []
-        by_uid = {each.uid: holder for each, holder in zip(pods or (), holders, strict=True)}
+    # 3. The scheduler evicts where a device plugin has them.
+    rooms: list[Room] = []
+    if by_nodes_alone is not None:
+        rooms.append(room_for(asks_plugins, with_gpus, holders) if asks_pods else by_nodes_alone)
+
+    # 4. It evicts nobody where they come by DRA: for claims anywhere, for a resource where no device plugin has it.
+    if by_dra:
+        by_uid = {each.uid: holder for each, holder in zip(pods or (), holders or (), strict=True)}
 
         def nodes_of(name: str) -> list[NodeForPod]:
             return [_node_for(pod, each) for each in nodes or () if name not in each.offers]
