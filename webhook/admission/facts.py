@@ -13,6 +13,7 @@ from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
 from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
+from webhook.policy.values.namespace_selector import NamespaceSelector
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
@@ -60,7 +61,7 @@ async def facts_of(
         return Facts(
             namespace=home,
             classes=cluster.known.classes(),
-            owners=tuple(_on_nodes_of(home, each) for each in owners) if home.selector else owners,
+            owners=tuple(_on_nodes_of(home.selector, each) for each in owners) if home.selector else owners,
             tenant=tenant,
             group=_believed(group, tenant, policy) if group else None,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
@@ -74,11 +75,8 @@ async def facts_of(
         raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 
 
-def _on_nodes_of(namespace: Namespace, owner: Workload) -> Workload:
+def _on_nodes_of(selector: NamespaceSelector, owner: Workload) -> Workload:
     """The workload with the templates that its pods show at their review: the API server has added to them by then."""
-    selector = namespace.selector
-    if selector is None:
-        return owner
     return replace(
         owner, members=tuple(replace(each, template=selector.added_to(each.template)) for each in owner.members)
     )

@@ -131,7 +131,7 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
             yield add(f"{path}/lifecycle", {"preStop": plan.handler})
         elif container.lifecycle.pre_stop != plan.handler:
             yield add(f"{path}/lifecycle/preStop", plan.handler)
-        mounts = [each for each in _mounts(container, plan) if not _mounted(container, each["mountPath"])]
+        mounts = _missing_mounts(container, plan)
         yield from _items(f"{path}/volumeMounts", container.volume_mounts, mounts)
         mounted.update(each["name"] for each in mounts)
     there = {volume.name for volume in pod.spec.volumes}
@@ -142,10 +142,9 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
 
 def _has_our_volume(pod: Pod, plan: HookPlan) -> bool:
     """Tells whether the pod will have the emptyDir of the protocol, or has it already."""
-    mounts = [each for index in plan.containers for each in pod.spec.containers[index].volume_mounts]
-    already = any(each.name == VOLUME for each in mounts)
-    folder = plan.folder
-    return already or bool(folder and not all(_mounted(pod.spec.containers[each], folder) for each in plan.containers))
+    containers = [pod.spec.containers[index] for index in plan.containers]
+    there = {mount.name for each in containers for mount in each.volume_mounts}
+    return VOLUME in there.union(mount["name"] for each in containers for mount in _missing_mounts(each, plan))
 
 
 def _with_our_volume(listed: str) -> str:
@@ -158,6 +157,11 @@ def _with_our_volume(listed: str) -> str:
     """
     names = listed.split(",") if listed else []
     return listed if VOLUME in names else ",".join((*names, VOLUME))
+
+
+def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]]:
+    """Return what a container has to mount and doesn't yet."""
+    return [each for each in _mounts(container, plan) if not _mounted(container, each["mountPath"])]
 
 
 def _mounts(container: Container, plan: HookPlan) -> Iterator[dict[str, Any]]:

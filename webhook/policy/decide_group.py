@@ -62,9 +62,8 @@ def decide_group(
     """
     parent = model if isinstance(model, Group) else None
     template = None if isinstance(model, Group) else model
-    model_class = parent.priority_class_name if parent else template.priority_class_name if template else ""
     ours = group_concerns(group, facts, policy)
-    inherited = "" if ours else model_class
+    inherited = model.priority_class_name if model and not ours else ""
     if not ours and policy.tiers.of_class(inherited) is None:
         return None
     require_metadata_and_spec(group)
