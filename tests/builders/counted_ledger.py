@@ -5,10 +5,9 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import NamespaceState
+from webhook.ledger.account import EntryKey, NamespaceState
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.leader.counting import stranded_gangs
-from webhook.ledger.leader.expiry import Key, open_promises
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.leader.workload_view import WorkloadView
@@ -36,7 +35,7 @@ class CountedLedger(Accounts):
         self._tenant_name = tenant_name
         self._view = PodView(lambda _: None, clock)
         self._tenants: dict[str, Tenant] = {}
-        self._seen: dict[str, dict[Key, float]] = {}
+        self._seen: dict[str, dict[EntryKey, float]] = {}
         self.workloads = ToldOfWorkloads(self._view.workloads, self._count_all)
 
     def usage(self, tenant: Tenant, without: tuple[str, ...] = ()) -> dict[object, Decimal]:  # type: ignore[override]
@@ -94,10 +93,10 @@ class CountedLedger(Accounts):
         before = replace(
             version.account,
             namespaces=namespaces,
-            reservations=tuple(each for each in version.account.reservations if each.namespace in namespaces),
+            entries=tuple(each for each in version.account.entries if each.namespace in {"", *namespaces}),
         )
-        account = rewritten(before, self._view, lapsed)
-        self._seen[tenant.name] = {each.key: seen.get(each.key, now) for each in open_promises(account)}
+        account = rewritten(before, self._view, lapsed, holds=tenant.holds)
+        self._seen[tenant.name] = {each.key: seen.get(each.key, now) for each in account.reserved}
         if account != version.account or tenant != version.tenant:
             self.store.set(tenant, account)
 

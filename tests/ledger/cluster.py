@@ -12,7 +12,7 @@ from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOAD
 from tests.ledger.truth import Create, State, Truth
 from tests.ledger.virtual_time import pass_time, settle
 from webhook.ledger.account import Account, read_account
-from webhook.ledger.account_usage import usage_of
+from webhook.ledger.books import usage_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
 from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.quota.charges import Charge
@@ -238,7 +238,7 @@ class Cluster:
         here = [*_in(account, "open"), *(each for each in _in(account, "closed") if each not in opened)]
         if name not in self._before:
             self.truth.forgotten |= {each.name for each in self.truth.workloads(here)}
-        self.truth.forgotten -= {each.uid for each in account.gangs}
+        self.truth.forgotten -= {uid for _, uid in account.gangs}
         [row], held = tenant.rows, self.charge(name)
         self.most[name] = max(held, self.most.get(name, held))
         if held < self.truth.potential(here):
@@ -301,8 +301,8 @@ class Cluster:
 
     def _heir_of(self, name: str) -> str:
         accounts = [self.account(tree["metadata"]["name"]) for tree in self._quotas()]
-        holders = [each for account in accounts if account for each in (*account.reservations, *account.pods)]
-        return next((each.heir_of for each in holders if each.uid == name), "")
+        pods = [each for account in accounts if account for each in account.entries if each.is_pod]
+        return next((each.slot for each in pods if each.uid == name), "")
 
     def _key(self, name: str) -> tuple[str, str]:
         create = self.truth.creates[name]

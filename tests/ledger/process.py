@@ -19,8 +19,8 @@ from webhook.ledger.accounts import Accounts, HandOver, Outcome
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
-from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.queue import Queued
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import (
     Booked,
@@ -213,8 +213,11 @@ class Process:
         pod = f"/api/v1/namespaces/{holding.namespace}/pods/{holding.name}"
         await self.client.patch(pod, {"metadata": at, "spec": {"schedulingGates": None}})
 
-    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
-        self.line[tenant] = [each.waiting.first.uid for each in line]
+    def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
+        self.line[tenant] = [each.waiting.first.uid for each in queue]
+
+    def now(self) -> float:
+        return loop().time()
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         self.stranded[tenant] = [str(each) for each in gangs]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from webhook.controllers.placements import seconds_between
-from webhook.ledger.leader.line_entry import InLine
+from webhook.ledger.leader.queue import Queued
 from webhook.policy.quota.charges import together
 from webhook.policy.quota.held import HeldLine, HeldPlace
 from webhook.policy.quota.usage_status import Status
@@ -19,7 +19,7 @@ INTERVAL = 1.0
 """Seconds for which what is shown of a line stays at least."""
 NOBODY = HeldLine()
 
-LineShown = Callable[[str, HeldLine, Sequence[tuple[int, InLine]]], None]
+LineShown = Callable[[str, HeldLine, Sequence[tuple[int, Queued]]], None]
 """Is told of a tenant's line as it is shown, and of the place there, from 1, of each that waits."""
 
 
@@ -42,7 +42,7 @@ class HeldLines:
         self._told = shown
         self._interval = interval
         self._clock = clock
-        self._newest: dict[str, Sequence[InLine]] = {}
+        self._newest: dict[str, Sequence[Queued]] = {}
         self._shown: dict[str, HeldLine] = {}
         self._status: dict[str, Status] = {}
         self._due: dict[str, float] = {}
@@ -56,7 +56,7 @@ class HeldLines:
         for each in (self._newest, self._shown, self._status, self._due, self._timers, self._roomy):
             each.clear()
 
-    def tell(self, tenant: str, line: Sequence[InLine]) -> None:
+    def tell(self, tenant: str, line: Sequence[Queued]) -> None:
         """This is the line now."""
         if not line and self._shown.get(tenant) is NOBODY:
             self._newest.pop(tenant, None)
@@ -90,7 +90,7 @@ class HeldLines:
         for tenant, _ in self.lines():
             yield tenant, now - self._roomy[tenant][1] if tenant in self._roomy else 0.0
 
-    def _note_room(self, tenant: str, line: Sequence[InLine]) -> None:
+    def _note_room(self, tenant: str, line: Sequence[Queued]) -> None:
         head = line[0] if line else None
         if head is None or head.short is not None:
             self._roomy.pop(tenant, None)
@@ -109,7 +109,7 @@ class HeldLines:
             self._changed(tenant)
         self._told(tenant, line, list(zip(_numbered(places), newest, strict=True)))
 
-    def _place(self, each: InLine) -> HeldPlace:
+    def _place(self, each: Queued) -> HeldPlace:
         waiting, first = each.waiting, each.waiting.first
         holding, gang = first.holding, waiting.gang
         made_by = self._workload_of(first.uid) or f"Pod/{holding.name}"
@@ -122,7 +122,6 @@ class HeldLines:
             holding.charge.gpus if len(waiting.pods) == 1 and not gang else together(waiting.charges),
             holding.gated.since if holding.gated else "",
             each.short.row.label if each.short else "",
-            {row.label: each.keeps[row] for row in sorted(each.keeps, key=lambda row: row.label)},
         )
 
 

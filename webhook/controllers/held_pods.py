@@ -27,7 +27,7 @@ from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line_entry import InLine
+from webhook.ledger.leader.queue import Queued
 from webhook.ledger.protocol import Holding
 from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
@@ -107,7 +107,7 @@ class HeldPods:
         self._waited: OrderedDict[str, None] = OrderedDict()
         self._failing = False
 
-    def show(self, tenant: str, line: HeldLine, waiting: Sequence[tuple[int, InLine]]) -> None:
+    def show(self, tenant: str, line: HeldLine, waiting: Sequence[tuple[int, Queued]]) -> None:
         """This is a tenant's line now, and the place of each that waits."""
         for _, each in waiting:
             for pod in each.waiting.pods:
@@ -147,9 +147,9 @@ class HeldPods:
             log.exception("held pod not told")
         await asyncio.sleep(self._pause)
 
-    def _untold(self, tenant: str, line: HeldLine, waiting: Iterable[tuple[int, InLine]]) -> Iterator[ToTell]:
+    def _untold(self, tenant: str, line: HeldLine, waiting: Iterable[tuple[int, Queued]]) -> Iterator[ToTell]:
         """The first pod of each that waits, and then the others."""
-        of_gangs: list[tuple[int, InLine]] = []
+        of_gangs: list[tuple[int, Queued]] = []
         for nth, each in waiting:
             first = each.waiting.first
             if not (first.uid in self._told or first.holding.gated is None or first.holding.gated.told):
@@ -231,7 +231,7 @@ def _keep(uid: str, kept: OrderedDict[str, None]) -> None:
         kept.popitem(last=False)
 
 
-def _told_at(tenant: str, line: HeldLine, nth: int, each: InLine) -> str:
+def _told_at(tenant: str, line: HeldLine, nth: int, each: Queued) -> str:
     """What it waits for, and its place: places change, so that it says of when that was."""
     short = NoRoom.of(each.short) if each.short else None
     why = why_held(together(each.waiting.charges), tenant, short, line.before(nth), (nth, len(line.places)))

@@ -4,10 +4,10 @@ A workload that is a gang holds its charge as a whole.
 """
 
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Self
 
 import msgspec
@@ -24,8 +24,8 @@ from webhook.controllers.pending_gpus import PendingGpus
 from webhook.kube.client import Client
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.wire import RFC_3339
-from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.queue import Queued
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
 from webhook.ledger.versions import Version
@@ -33,7 +33,7 @@ from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, read
-from webhook.policy.quota.charges import Charge, StrandedGang, stranded, together
+from webhook.policy.quota.charges import Charge, StrandedGang, stranded
 from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.held import NOT_OPENED
 from webhook.policy.quota.usage_status import Count, Status
@@ -59,8 +59,6 @@ class ObservedWorkloads:
         self._informer: WorkloadInformer[Declared] | None = None
         self._observer: WorkloadView | None = None
         self._known: dict[str, tuple[Charge, ...]] = {}
-        self._asked: dict[str, Decimal] = {}
-        self._grown: dict[str, str] = {}
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
@@ -69,8 +67,7 @@ class ObservedWorkloads:
 
         def changed(uid: str, found: Declared | None) -> None:
             if found is None:
-                for each in (self._known, self._asked, self._grown):
-                    each.pop(uid, None)
+                self._known.pop(uid, None)
                 observer.release(uid)
             else:
                 observer.observe(uid, found)
@@ -84,7 +81,7 @@ class ObservedWorkloads:
                 yield self
         finally:
             self._informer, self._observer = None, None
-            self._known, self._asked, self._grown = {}, {}, {}
+            self._known = {}
 
     def api_version(self, kind: str) -> str:
         """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
@@ -101,7 +98,6 @@ class ObservedWorkloads:
         return [row for row in self._in_force.current().kinds.rows if row.gang]
 
     def _relist(self) -> None:
-        self._asked = {}  # what weighs more by another policy has not grown
         if self._informer is not None:
             self._informer.relist()
 
@@ -132,13 +128,10 @@ class ObservedWorkloads:
         if charges is None:
             charges = self._known.get(metadata.uid) or None
         else:
-            asked = together(charges)
-            if asked > self._asked.get(metadata.uid, asked):
-                self._grown[metadata.uid] = datetime.now(UTC).strftime(RFC_3339)
-            self._known[metadata.uid], self._asked[metadata.uid] = charges, asked
+            self._known[metadata.uid] = charges
         kind, generation = row.group_kind.qualified, metadata.generation or 1
-        grown = self._grown.get(metadata.uid, "")
-        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, grown, stopped)
+        created = metadata.creation_timestamp or ""
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done, created, stopped)
 
 
 REASON = "GangStranded"
@@ -206,8 +199,11 @@ class ObservedWorld:
             self._events.add(Regarding("v1", "Pod", holding.name, uid, holding.namespace), NOT_OPENED, told)
             raise
 
-    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
-        self._lines.tell(tenant, line)
+    def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
+        self._lines.tell(tenant, queue)
+
+    def now(self) -> float:
+        return time.time()
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """An event on each gang, and on its TenantQuota, when it comes to that."""

@@ -1,16 +1,18 @@
 """The account of a tenant, as it stands in `status.ledger` of its TenantQuota, and the seal that tells it is whole.
 
 An account is a value: each change makes a new one, which a compare-and-swap on the TenantQuota puts in the place of
-the old one. What must hold of it is in docs/ledger.md.
+the old one. It is a list of entries, each in a slot; what they come to is in books.py. What must hold of it is in
+docs/ledger.md.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Literal, Self
 
 import msgspec
 
-from webhook.policy.quota.charges import Charge, together
+from webhook.policy.quota.charges import Charge
 
 MOST_GANGS = 1000
 """Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes of the 1.5 MiB that etcd stores of
@@ -21,10 +23,11 @@ FORMAT = 1
 
 GangKey = tuple[str, str]
 """Namespace and uid of a workload: a pod of another namespace draws on nothing, whatever it says."""
-GangPlace = tuple[str, str, str]
-"""Namespace, kind and name of a workload, of which the API server stores one at a time."""
+EntryKey = tuple[str, str, str]
+"""Namespace, uid, and which of several entries of that uid."""
 
 NamespaceState = Literal["open", "closed"]
+State = Literal["Used", "Reserved", "Left", "Kept"]
 
 
 class AccountPart(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
@@ -36,104 +39,94 @@ def at_tier(charges: Iterable[Charge], tier: str) -> tuple[Charge, ...]:
     return tuple(msgspec.structs.replace(each, tier=tier) if tier else each for each in charges)
 
 
-class Holder(AccountPart, frozen=True):
-    """A pod that holds GPUs, or that was promised them, listed by itself.
+class Entry(AccountPart, frozen=True):
+    """A pod, a workload that holds the GPUs of all of its pods (a gang), or the sum of many pods.
 
-    `heir_of` is the uid of the preempted pod whose place it takes. `moved_from`: it has been counted so far as this
-    says, and its charges are those that it gets by a change which is under way. `gang` is the uid of the workload on
-    whose charge it draws, where that is not its controller.
+    `state`:
+    - Used: it was seen. What a gang declares is one such entry, and a sum, which has no uid, counts pods that exist.
+    - Reserved: it was let in and not seen yet. Of a gang, by its create or by a change to `generation`; `attempt` counts
+      the bookings of one generation, for each may be stored for as long after it.
+    - Left: a pod that has ended, in a tenant that holds. The next pod of its `maker` may stand in its slot until then.
+    - Kept: what the first of the queue reserves: `keeps`, by the label of a row. It binds those whose tier's value is not above
+      `rank`. From `until` on it reserves nothing.
+
+    `maker` is the uid of what makes the pod, and of whose pods take each other's place: the outermost workload in a
+    tenant that holds, else the controller. `of` is the gang whose slot a pod stands inside, where that one is in the
+    account; else its controller. `slot` is the uid of the entry in whose slot it stands; "": in that of its name.
+    `instead_of`: a pod has been counted so far as this says, and `wants` what it gets by a change which is under way.
+    `tier`: all pods of a gang run at this one, to which it was demoted. `of_pods`: a group of pods without a workload,
+    which is there as long as one of its pods is. `until` is in seconds since 1970 by the leader's clock.
     """
 
-    uid: str
-    namespace: str
+    uid: str = ""
+    namespace: str = ""
+    kind: str = ""
     name: str = ""
-    controller: str = ""
-    charges: tuple[Charge, ...] = ()
-    gang: str = ""
-    heir_of: str = ""
-    preempted: bool = False
-    moved_from: Charge | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What tells one reservation from another: a pod is booked once, and moved to each flavor once."""
-        return self.uid, "" if self.moved_from is None else f"to {self.charges[0].flavor}"
-
-    @property
-    def draws_on(self) -> GangKey:
-        """The gang that it is of, if that is one that holds a charge."""
-        return self.namespace, self.gang or self.controller
-
-
-class Promise(AccountPart, frozen=True):
-    """What a workload was let in with, not seen to be stored yet: by its create, or by a change to `generation`.
-
-    `attempt` counts the bookings of one generation: each may be stored for as long after it.
-    """
-
+    maker: str = ""
+    of: str = ""
+    slot: str = ""
+    state: State = "Used"
+    wants: tuple[Charge, ...] = ()
+    instead_of: Charge | None = None
     generation: int = 0
     attempt: int = 0
-    charges: tuple[Charge, ...] = ()
+    tier: str = ""
+    until: int = 0
+    rank: int = 0
+    keeps: Mapping[str, Decimal] = {}
+    preempted: bool = False
+    of_pods: bool = False
+
+    @property
+    def key(self) -> EntryKey:
+        """What tells one entry from another: a pod is booked once, and moved to each flavor once."""
+        if self.instead_of is not None:
+            return self.namespace, self.uid, f"to {self.wants[0].flavor}"
+        return self.namespace, self.uid, f"{self.generation}.{self.attempt}" if self.attempt else self.state
+
+    @property
+    def is_gang(self) -> bool:
+        return bool(self.kind)
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether it is a single pod."""
+        return bool(self.uid) and not self.kind and self.state != "Kept"
+
+    @property
+    def gang(self) -> GangKey:
+        """The gang that it is, or is of."""
+        return self.namespace, self.uid if self.kind else self.of
 
     @property
     def terms(self) -> tuple[int, tuple[Charge, ...]]:
-        """What was asked for; another attempt asks for the same."""
-        return self.generation, self.charges
-
-
-class Gang(AccountPart, frozen=True):
-    """A workload that holds the GPUs of all of its pods, from its create to its end.
-
-    `declared` is what it asks for as the leader has seen it, and `held` what its pods hold that exist, but for those
-    that are listed one by one. `tier`: all of its pods run at this one, to which it was demoted. `of_pods`: it is a
-    group without a workload, which is there as long as one of its pods is. `apart`: when it was booked, another of its
-    name had pods. Those may outlive that one, so it needs room beside them.
-    """
-
-    uid: str
-    namespace: str
-    kind: str
-    name: str
-    declared: tuple[Charge, ...] = ()
-    held: tuple[Charge, ...] = ()
-    promises: tuple[Promise, ...] = ()
-    tier: str = ""
-    of_pods: bool = False
-    apart: bool = False
-
-    @property
-    def key(self) -> GangKey:
-        return self.namespace, self.uid
-
-    @property
-    def place(self) -> GangPlace:
-        """What only one of several gangs can have: a second create of its name fails while the first is there."""
-        return self.namespace, self.kind, self.uid if self.apart else self.name or self.uid
-
-    @property
-    def let_in_with(self) -> tuple[Charge, ...]:
-        """The most that it was let in with, whatever its pods hold."""
-        return max((self.declared, *(each.charges for each in self.promises)), key=together)
+        """What was asked for a gang; another attempt asks for the same."""
+        return self.generation, self.wants
 
 
 class Account(AccountPart, frozen=True):
-    """What a tenant's namespaces hold, and what they were promised.
-
-    `held` sums the pods that exist, by tier and flavor; those in `pods` are listed one by one instead, because a
-    reservation has to do with them, and those of `gangs` stand there. `claims` are the shared parts of pods in `held`:
-    an entry for each claim.
-    """
+    """What a tenant's namespaces hold, and what they were promised."""
 
     format: int = 0
     revision: int = 0
     term: str = ""
     seal: str = ""
     namespaces: dict[str, NamespaceState] = {}
-    held: tuple[Charge, ...] = ()
-    claims: tuple[Charge, ...] = ()
-    pods: tuple[Holder, ...] = ()
-    reservations: tuple[Holder, ...] = ()
-    gangs: tuple[Gang, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def reserved(self) -> tuple[Entry, ...]:
+        """What nobody has seen yet: pods, and what was promised to gangs."""
+        return tuple(each for each in self.entries if each.state == "Reserved")
+
+    @property
+    def gangs(self) -> dict[GangKey, tuple[Entry, ...]]:
+        """The entries of each gang: what it declares as it was seen, and what it was promised."""
+        found: dict[GangKey, tuple[Entry, ...]] = {}
+        for each in self.entries:
+            if each.is_gang:
+                found[each.gang] = (*found.get(each.gang, ()), each)
+        return found
 
     @property
     def newer(self) -> bool:

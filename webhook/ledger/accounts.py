@@ -14,13 +14,12 @@ from typing import Literal
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
-from webhook.ledger.account_usage import left_to_move, usage_of, used_of
+from webhook.ledger.books import Books, kept_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
-from webhook.policy.quota.held import KeptRow, rows_kept
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 log = logging.getLogger(__name__)
@@ -121,22 +120,20 @@ class Accounts:
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
         """As the newest version says that this process knows; nothing where there is no account yet."""
         found = self._store.newest(tenant.name)
-        return usage_of(found.account, tenant, without) if found and found.sealed else {}
+        if not found or not found.sealed:
+            return {}
+        kept = kept_of(found.account.entries, tenant)
+        return {row: gpus + kept[row] for row, gpus in Books(found.account.entries, tenant).without(without).items()}
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """Without reservations."""
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    def kept(self, tenant: Tenant) -> dict[str, KeptRow]:
+    def kept(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
-        return rows_kept(found.quota.status, tenant, lambda: self.usage(tenant)) if found else {}
-
-    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
-        """As the newest version says that this process knows."""
-        found = self._store.newest(tenant.name)
-        return left_to_move(found.account, gang, flavor) if found else Decimal(0)
+        return kept_of(found.account.entries, tenant) if found and found.sealed else {}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""
@@ -174,8 +171,8 @@ class Accounts:
 
 
 def _tier_of(key: GangKey, version: Version | None) -> str | None:
-    gangs = version.account.gangs if version else ()
-    return next((each.tier for each in gangs if each.key == key), None)
+    entries = version.account.gangs.get(key) if version else None
+    return entries[0].tier if entries else None
 
 
 def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:

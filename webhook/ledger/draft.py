@@ -1,15 +1,14 @@
 """Books a batch of reviews into a draft of an account, one after another, under the quota of its tenant."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from decimal import Decimal
-from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.ledger.account import MOST_GANGS, Account, Gang, Holder, Promise, at_tier
-from webhook.ledger.account_usage import GangSums, usage_of
+from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
+from webhook.ledger.books import Books, kept_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -22,6 +21,8 @@ MOST_OF_ONE_NAME = 20
 for fewer: it waits longer each time."""
 MOST_PROMISES = 8
 """Changes of one workload under way."""
+MOST_TRIED = 20
+"""Slots of others that the next pod of their maker is tried in."""
 
 
 class NotNow(msgspec.Struct, frozen=True):
@@ -37,22 +38,27 @@ class Draft:
     def __init__(self, account: Account, tenant: Tenant) -> None:
         self._account = account
         self._tenant = tenant
-        self._reservations = {each.key: each for each in account.reservations}
-        self._usage = usage_of(account, tenant)
-        self._names = Counter(_name(each) for each in (*account.pods, *account.reservations))
-        self._in_namespace = Counter(each.namespace for each in account.reservations)
+        self._entries = {each.key: each for each in account.entries}
+        self._gangs = account.gangs
+        self._kept = [each for each in account.entries if each.state == "Kept"]
+        self._books = Books(account.entries, tenant)
+        pods = [each for each in account.entries if each.is_pod]
+        self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
+        for each in pods:
+            self._made_by[each.namespace, each.maker].append(each)
+        self._names = Counter((each.namespace, each.name or each.uid) for each in pods)
+        self._under_way = Counter(each.namespace for each in pods if each.state == "Reserved")
 
     @property
     def account(self) -> Account:
         """The account with what has been booked; the same object where nothing has."""
-        if len(self._reservations) != len(self._account.reservations):
-            self._account = replace(self._account, reservations=tuple(self._reservations.values()))
-        return self._account
+        entries = tuple(self._entries.values())
+        return self._account if entries == self._account.entries else replace(self._account, entries=entries)
 
     @property
     def usage(self) -> Usage:
-        """GPUs on each row, with what has been booked."""
-        return self._usage
+        """GPUs on each row, with what has been booked and what is reserved for the queue."""
+        return self._with_kept(self._books.usage, 0)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
@@ -60,169 +66,175 @@ class Draft:
         return self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
 
     def _book_pod(self, booking: Booking) -> Booked | Shortfall | NotNow:
-        """A preempted pod of the same controller may hand on its place."""
-        holder = _holder(booking)
-        if holder.key in self._reservations:
+        # 1. It is booked once. With the first pod of a group that is.
+        entry = _pod(booking, self._tenant)
+        if entry.key in self._entries:
             return Booked()
-        if booking.group is not None and holder.draws_on not in self._sums:
+        if booking.group is not None and entry.gang not in self._gangs:
             whole = self._book_gang(booking.group)
             if not isinstance(whole, Booked):
                 return whole
-        crowd = self._crowd(holder)
-        if crowd:
-            return NotNow(crowd)
-        for victim in self._free_places(booking):
-            if self._reserve(replace(holder, heir_of=victim), adds_nothing=booking.adds_nothing) is None:
-                return Booked()
-        row = self._reserve(holder, adds_nothing=booking.adds_nothing)
-        return Booked() if row is None else self._shortfall(booking, row)
 
-    def _crowd(self, holder: Holder) -> str:
-        """Who else is being created, if that is too many to take one more."""
-        under_way, here = len(self._reservations), self._in_namespace[holder.namespace]
-        if here >= MOST_RESERVATIONS - under_way:
-            of = f"{here} of them in namespace {holder.namespace}"
-            return f"{under_way} pods of tenant {self._tenant.name} are being created at once, {of}"
-        if self._names[_name(holder)] >= MOST_OF_ONE_NAME:
-            return f"{MOST_OF_ONE_NAME} pods of the name {holder.name} are being created at once"
-        return ""
+        # 2. Creates under way are bounded.
+        name = entry.namespace, entry.name or entry.uid
+        if crowd := self._crowd(entry):
+            return NotNow(crowd)
+
+        # 3. In the slot of a pod whose place it takes, else in that of its name; best where it adds nothing.
+        tries = list(self._tries(booking, entry))
+        if len(tries) > 1:
+            tries.sort(key=self._is_free, reverse=True)
+        for tried in tries:
+            if self._row_without_room(self._books.usage_with(tried), booking.rank) is None:
+                self._books = self._books.with_entry(tried)
+                self._entries[tried.key] = tried
+                self._made_by[tried.namespace, tried.maker].append(tried)
+                self._names[name] += 1
+                self._under_way[entry.namespace] += 1
+                return Booked()
+        return self._shortfall(booking, entry)
+
+    def adds_nothing(self, booking: Booking) -> bool:
+        """Whether it would add to no row."""
+        entry = _pod(booking, self._tenant)
+        shares = any(each.shared for each in entry.wants) or (entry.namespace, entry.name or entry.uid) in self._names
+        tries = list(self._tries(booking, entry))
+        return (shares or entry.gang in self._gangs or len(tries) > 1) and any(map(self._is_free, tries))
+
+    def added_by(self, booking: Booking | GangBooking) -> dict[QuotaRow, Decimal]:
+        """The GPUs that it would add to each row."""
+        if isinstance(booking, GangBooking):
+            entry = self._promise(booking)
+        else:
+            entry = next(iter(self._tries(booking, _pod(booking, self._tenant))))
+        before = self._books.usage
+        return {row: gpus - before[row] for row, gpus in self._books.usage_with(entry).items()}
+
+    def keep(self, entry: Entry) -> None:
+        """The queue reserves this from now on."""
+        self._kept.append(entry)
+        self._entries[entry.key] = entry
+
+    def _is_free(self, entry: Entry) -> bool:
+        return self._books.usage_with(entry) == self._books.usage
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """What the gang holds already, as a whole or by its pods, needs no room."""
-        gangs = {each.key: each for each in self.account.gangs}
-        before = gangs.get((booking.namespace, booking.uid)) or self._new_gang(booking)
-        promise = _promise(booking, before)
-        others = tuple(each for each in before.promises if each.terms != promise.terms)
-        if before.key not in gangs and _unseen_in(booking.namespace, gangs.values()) >= MOST_GANGS - len(gangs):
-            return NotNow(f"{len(gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
+        # 1. What it is promised anew, in its slot.
+        promise = self._promise(booking)
+        known = self._gangs.get(promise.gang, ())
+
+        # 2. Gangs, and changes of one that are under way, are bounded.
+        if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
+            return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
+        others = [each for each in known if each.state == "Reserved" and each.terms != promise.terms]
         if len(others) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
-        after = replace(before, promises=(*others, promise), tier=booking.tier or before.tier)
-        account = replace(self.account, gangs=tuple({**gangs, before.key: after}.values()))
-        by_itself = self._is_known_by_itself(after)
-        if by_itself:
-            usage = {row: gpus + self._sums.added_as(after, row) for row, gpus in self._usage.items()}
-        else:
-            usage = usage_of(account, self._tenant)
-        for row, gpus in usage.items():
-            if gpus > max(row.hard, self._usage[row]):
-                return self._gang_shortfall(booking, before, row)
-        self._account, self._usage = account, usage
-        if by_itself:
-            self._sums.put(after)
-        else:
-            self._sum_anew()
+
+        # 3. It is booked whole or not at all.
+        row = self._row_without_room(self._books.usage_with(promise), booking.rank)
+        if row is not None:
+            others_use = self._with_kept(self._books.without_gang(promise), booking.rank)
+            short = whole_shortfall(booking.charges, self._tenant, others_use)
+            return short or Shortfall(booking.charges[0], row, others_use)
+        self._books = self._books.with_entry(promise)
+        stays = [replace(each, tier=promise.tier) for each in known if each.state != "Reserved" or each.terms != promise.terms]
+        for each in known:
+            del self._entries[each.key]
+        self._entries |= {each.key: each for each in (*stays, promise)}
+        self._gangs[promise.gang] = (*stays, promise)
         return Booked()
 
-    def _new_gang(self, booking: GangBooking) -> Gang:
-        """It takes the place of one of its name whose create came to nothing, but never of one that has pods."""
-        gang = gang_to_book(booking)
-        return replace(gang, apart=self._sums.has_pods(gang.place))
+    def _promise(self, booking: GangBooking) -> Entry:
+        """A gang that was demoted stays at its tier.
 
-    def _is_known_by_itself(self, gang: Gang) -> bool:
-        """Whether it shares no claim, and no pod that has counted alone so far is one of its own."""
-        charges = (each for promise in gang.promises for each in promise.charges)
-        if any(each.shared for each in (*gang.declared, *charges)):
-            return False
-        holders = (*self._account.pods, *self._reservations.values())
-        return gang.key in self._sums or all(each.draws_on != gang.key for each in holders)
+        One that is new takes the slot of one of its name whose create came to nothing, but never of one that has pods.
+        """
+        known = self._gangs.get((booking.namespace, booking.uid), ())
+        gang = known[0] if known else gang_to_book(booking)
+        if not known and self._books.has_pods(gang):
+            gang = replace(gang, slot=gang.uid)
+        tier = booking.tier or gang.tier
+        attempts = [each.attempt for each in known if each.generation == booking.generation]
+        return replace(
+            gang,
+            state="Reserved",
+            wants=at_tier(booking.charges, tier),
+            generation=booking.generation,
+            attempt=max(attempts, default=0) + 1,
+            tier=tier,
+        )
 
-    def _gang_shortfall(self, booking: GangBooking, before: Gang, row: QuotaRow) -> Shortfall:
-        """The usage that shows it is that of all others."""
-        others = {row: gpus - self._sums.held_at(before.place, row) for row, gpus in self._usage.items()}
-        return whole_shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
+    def _tries(self, booking: Booking, entry: Entry) -> Iterator[Entry]:
+        """It in the slots of pods of its maker that were preempted or have ended, or came to nothing; then in its own.
 
-    def _free_places(self, booking: Booking) -> Iterator[str]:
-        """Preempted pods of the same controller and gang that have no heir, and are none."""
-        taken = {each.heir_of for each in (*self._account.pods, *self._reservations.values())}
-        for pod in self._account.pods if booking.controller and booking.moved_from is None else ():
-            of = pod.namespace, pod.controller, pod.gang
-            if (
-                of == (booking.namespace, booking.controller, booking.gang)
-                and pod.preempted
-                and not pod.heir_of
-                and pod.uid not in taken
-            ):
-                yield pod.uid
+        Each of those has one next pod. A pod that moves stays in the slot in which it stands.
+        """
+        if entry.instead_of is not None:
+            slots = (each.slot for each in self._entries.values() if each.uid == entry.uid and each.slot)
+            yield replace(entry, slot=next(slots, ""))
+            return
+        of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
+        taken = {each.slot for each in of_maker}
+        left = [each.uid for each in of_maker if _hands_on(each) and each.uid not in taken]
+        yield from (replace(entry, slot=uid) for uid in (*booking.retries, *left)[:MOST_TRIED])
+        yield entry
 
-    def _reserve(self, holder: Holder, *, adds_nothing: bool) -> QuotaRow | None:
-        """Add it; or leave all as it was, and say which row has no room for it (or `adds_nothing`, and counts more)."""
-        after = self._usage_with(holder)
-        for row, gpus in after.items():
-            if gpus > (self._usage[row] if adds_nothing else max(row.hard, self._usage[row])):
-                return row
-        if self._stands_alone(holder):
-            self._sums.join(holder)
-        else:
-            self._sum_anew()
-        self._reservations[holder.key] = holder
-        self._usage = after
-        self._names[_name(holder)] += 1
-        self._in_namespace[holder.namespace] += 1
-        return None
+    def _crowd(self, entry: Entry) -> str:
+        """Who else is being created, if that is too many to take one more."""
+        under_way, here = self._under_way.total(), self._under_way[entry.namespace]
+        if here >= MOST_RESERVATIONS - under_way:
+            of = f"{here} of them in namespace {entry.namespace}"
+            return f"{under_way} pods of tenant {self._tenant.name} are being created at once, {of}"
+        if self._names[entry.namespace, entry.name or entry.uid] >= MOST_OF_ONE_NAME:
+            return f"{MOST_OF_ONE_NAME} pods of the name {entry.name} are being created at once"
+        return ""
 
-    def _usage_with(self, holder: Holder) -> dict[QuotaRow, Decimal]:
-        if self._stands_alone(holder):
-            return {row: gpus + self._sums.added_by(holder, row) for row, gpus in self._usage.items()}
-        return usage_of(replace(self.account, reservations=(*self._reservations.values(), holder)), self._tenant)
+    def _row_without_room(self, after: Usage, rank: int) -> QuotaRow | None:
+        """The row that would have more than it may, and more than it has; None where there is room."""
+        before, after = (self._with_kept(each, rank) for each in (self._books.usage, after))
+        return next((row for row, gpus in after.items() if gpus > max(row.hard, before[row])), None)
 
-    def _stands_alone(self, holder: Holder) -> bool:
-        """Whether it shares neither a place nor a claim with another."""
-        shares = any(each.shared for each in holder.charges)
-        return not holder.heir_of and _name(holder) not in self._names and not shares
+    def _with_kept(self, usage: Usage, rank: int) -> dict[QuotaRow, Decimal]:
+        kept = kept_of(self._kept, self._tenant, rank)
+        return {row: gpus + kept[row] for row, gpus in usage.items()}
 
-    @cached_property
-    def _sums(self) -> GangSums:
-        return GangSums(self.account, self._tenant)
-
-    def _sum_anew(self) -> None:
-        """Before the next look: gangs, or pods that share something, have changed."""
-        self.__dict__.pop("_sums", None)
-
-    def _shortfall(self, booking: Booking, row: QuotaRow) -> Shortfall:
+    def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:
         """The narrowest row without room, as the charges together ask for it; else the row that was found."""
         shared = {claim for charge in booking.charges for claim in charge.shared}
-        usage = usage_of(self.account, self._tenant, shared) if shared else self._usage
+        usage = self._with_kept(self._books.without(shared), booking.rank)
         short = shortfall(booking.charges, self._tenant, usage)
-        return short or Shortfall(booking.charges[0], row, self._usage)
+        row = self._row_without_room(self._books.usage_with(entry), booking.rank)
+        return short or Shortfall(booking.charges[0], row or self._tenant.rows[0], self.usage)
 
 
-def _holder(booking: Booking) -> Holder:
-    return Holder(
+def _pod(booking: Booking, tenant: Tenant) -> Entry:
+    maker = booking.workload if tenant.holds and booking.workload else booking.controller
+    return Entry(
         uid=booking.holder,
         namespace=booking.namespace,
         name=booking.name,
-        controller=booking.controller,
-        charges=booking.charges,
-        moved_from=booking.moved_from,
-        gang=booking.gang,
+        maker=maker,
+        of=booking.gang or booking.controller,
+        state="Reserved",
+        wants=booking.charges,
+        instead_of=booking.moved_from,
     )
 
 
-def _promise(booking: GangBooking, before: Gang) -> Promise:
-    """What is promised anew. A gang that was demoted stays at its tier."""
-    tier = booking.tier or before.tier
-    attempts = [each.attempt for each in before.promises if each.generation == booking.generation]
-    return Promise(
-        generation=booking.generation, attempt=max(attempts, default=0) + 1, charges=at_tier(booking.charges, tier)
-    )
+def _hands_on(pod: Entry) -> bool:
+    """Whether the next one may stand in its slot; not while it stands in that of another itself."""
+    return not pod.slot and (pod.state == "Left" or (pod.preempted and pod.state == "Used"))
 
 
-def gang_to_book(booking: GangBooking) -> Gang:
+def gang_to_book(booking: GangBooking) -> Entry:
     """The gang of a booking, which holds nothing yet."""
-    return Gang(
-        uid=booking.uid,
-        namespace=booking.namespace,
-        kind=booking.kind,
-        name=booking.name,
-        of_pods=booking.of_pods,
+    return Entry(
+        uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name, of_pods=booking.of_pods
     )
 
 
-def _unseen_in(namespace: str, gangs: Iterable[Gang]) -> int:
+def _unseen_in(namespace: str, gangs: Collection[tuple[Entry, ...]]) -> int:
     """The gangs of a namespace whose workloads nobody has seen."""
-    return sum(1 for each in gangs if each.namespace == namespace and not each.declared)
-
-
-def _name(holder: Holder) -> tuple[str, str]:
-    return holder.namespace, holder.name or holder.uid
+    unseen = (each for each in gangs if all(entry.state == "Reserved" for entry in each))
+    return sum(1 for each in unseen if each[0].namespace == namespace)

@@ -16,7 +16,7 @@ from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.ledger.account import Account, written_account
-from webhook.ledger.account_usage import usage_of, used_of
+from webhook.ledger.books import usage_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of

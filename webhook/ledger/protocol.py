@@ -1,14 +1,12 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Protocol
 
 import msgspec
 
-from webhook.ledger.account import GangKey
 from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.tenants import Tenant, Usage
 
 PATIENCE_SECONDS = 1.0
@@ -32,16 +30,17 @@ class GangBooking(msgspec.Struct, frozen=True, tag=True):
     generation: int = 1
     tier: str = ""
     of_pods: bool = False
+    rank: int = 0
 
 
 class Booking(msgspec.Struct, frozen=True, tag=True):
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
-    `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
-    `moved_from` is what the pod is charged so far, where a change of it is booked. `gang` is the uid of the gang on
-    whose charge the pod draws, "" where that is its controller. `group` is booked with the first of its pods.
-    `adds_nothing`: it may have what is counted already, of its gang, of the pod that it replaces or of a claim, and
-    nothing beyond that.
+    `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does, and
+    `workload` of the outermost that does. `moved_from` is what the pod is charged so far, where a change of it is booked.
+    `gang` is the uid of the gang on whose charge the pod draws, "" where that is its controller. `group` is booked with
+    the first of its pods. `rank` is the value of its tier: what is reserved for pods of the queue binds no higher tier.
+    `retries` are the uids of pods of its controller that were booked and came to nothing: it may stand in their slots.
     """
 
     holder: str
@@ -53,7 +52,9 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     moved_from: Charge | None = None
     gang: str = ""
     group: GangBooking | None = None
-    adds_nothing: bool = False
+    workload: str = ""
+    rank: int = 0
+    retries: tuple[str, ...] = ()
 
 
 def patience_of(booking: Booking | GangBooking) -> float:
@@ -113,10 +114,8 @@ class Holding(msgspec.Struct, frozen=True):
 class Declared(msgspec.Struct, frozen=True):
     """What a workload that exists asks for as a whole, None where that isn't known.
 
-    `stopped`: it makes no pods and asks for nothing, because it is suspended or being deleted.
-
-    `partly_done`: some of its pods have succeeded, so it may need fewer than it asks for. `grown`: since when it asks
-    for more than it did (RFC 3339), where this process has seen that.
+    `stopped`: it makes no pods and asks for nothing, because it is suspended or being deleted. `partly_done`: some of its
+    pods have succeeded, so it may need fewer than it asks for. `created` is its creationTimestamp.
     """
 
     kind: str
@@ -125,7 +124,7 @@ class Declared(msgspec.Struct, frozen=True):
     generation: int
     charges: tuple[Charge, ...] | None
     partly_done: bool = False
-    grown: str = ""
+    created: str = ""
     stopped: bool = False
 
 
@@ -141,11 +140,8 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
 
-    def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
-        """The rows of which a tenant's line keeps GPUs, by its status a second ago and by the usage now."""
-
-    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
-        """The GPUs of a gang that are not on that flavor yet, where some are; as this process knows."""
+    def kept(self, tenant: Tenant) -> Usage:
+        """GPUs of each row that the first of the queue reserves; they are in `usage` too."""
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

@@ -190,14 +190,16 @@ class WorkingCopy:
             return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers", soon=False)
         if not self.sealed:
             return NotNow(f"the ledger of tenant {self.version.name} is being rebuilt")
-        return self._drafted().book(booking)
+        return self.draft.book(booking)
 
     @property
     def usage(self) -> Usage:
         """GPUs on each row, with what has been booked into it."""
-        return self._drafted().usage
+        return self.draft.usage
 
-    def _drafted(self) -> Draft:
+    @property
+    def draft(self) -> Draft:
+        """What is booked into."""
         if self._draft is None:
             self._draft = Draft(self._account, self.version.in_force)
         return self._draft

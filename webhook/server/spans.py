@@ -117,9 +117,6 @@ class _TracedLedger(msgspec.Struct, frozen=True):
     def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
         return self.ledger.kept(tenant)
 
-    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
-        return self.ledger.to_move(tenant, gang, flavor)
-
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from webhook.ledger.account import Account, Holder
+from webhook.ledger.account import Account, Entry
 from webhook.ledger.protocol import Booking, Holding
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
@@ -15,19 +15,39 @@ def tenant(gpus: int, *rows: QuotaRow) -> Tenant:
     return Tenant("alpha", rows=(*rows, QuotaRow(Decimal(gpus))))
 
 
-def an_account(*reservations: Holder, held: int = 0, pods: tuple[Holder, ...] = (), **fields: object) -> Account:
-    """An account whose namespace is open."""
-    sums = (Charge(gpus=Decimal(held), tier="gpu-batch"),) if held else ()
-    return Account(
-        **{"namespaces": {TEAM: "open"}, "held": sums, "pods": pods, "reservations": reservations, **fields}  # type: ignore[arg-type]
-    )
+def an_account(*entries: Entry, held: int = 0, **fields: object) -> Account:
+    """An account whose namespace is open; in sum other pods hold so many GPUs."""
+    sums = (a_sum(held),) if held else ()
+    return Account(**{"namespaces": {TEAM: "open"}, "entries": (*sums, *entries), **fields})  # type: ignore[arg-type]
 
 
-def a_holder(uid: str, gpus: int = 1, *, shared: dict[str, int] | None = None, **fields: object) -> Holder:
-    """A pod of that uid, called as its uid is."""
+def a_sum(gpus: int, **fields: object) -> Entry:
+    """What many pods hold together; those `of` a gang inside its slot."""
+    return Entry(**{"wants": (Charge(gpus=Decimal(gpus), tier="gpu-batch"),), **fields})  # type: ignore[arg-type]
+
+
+def an_entry(uid: str, gpus: int = 1, *, shared: dict[str, int] | None = None, **fields: object) -> Entry:
+    """A pod of that uid, called as its uid is, which was let in and not seen yet."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(gpus=Decimal(gpus), tier="gpu-batch", shared=claims)
-    return Holder(**{"uid": uid, "namespace": TEAM, "name": uid, "charges": (charge,), **fields})  # type: ignore[arg-type]
+    told = {"uid": uid, "namespace": TEAM, "name": uid, "state": "Reserved", "wants": (charge,), **fields}
+    return Entry(**told)  # type: ignore[arg-type]
+
+
+def a_gang(uid: str, *wants: Charge, **fields: object) -> Entry:
+    """A workload that was seen to declare this."""
+    told = {"uid": uid, "namespace": TEAM, "kind": "Job.batch", "name": uid, "wants": wants, **fields}
+    return Entry(**told)  # type: ignore[arg-type]
+
+
+def reserved(account: Account) -> list[str]:
+    """The uids of the pods that were let in and not seen yet."""
+    return [each.uid for each in account.reserved if each.is_pod]
+
+
+def seen_alone(account: Account) -> list[str]:
+    """The uids of the pods that are seen and stand one by one."""
+    return [each.uid for each in account.entries if each.is_pod and each.state == "Used"]
 
 
 def a_booking(

@@ -5,14 +5,14 @@ from decimal import Decimal
 
 import pytest
 
-from webhook.ledger.account import Account, Gang, Promise
-from webhook.ledger.account_usage import usage_of
+from webhook.ledger.account import Account, Entry
+from webhook.ledger.books import usage_of
 from webhook.ledger.draft import MOST_OF_ONE_NAME, Draft, NotNow
 from webhook.ledger.protocol import Booked, GangBooking
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
-from .accounts import TEAM, a_booking, a_holder, an_account, tenant
+from .accounts import TEAM, a_booking, a_gang, an_account, an_entry, reserved, tenant
 
 
 def total(account: Account, of: Tenant) -> Decimal:
@@ -26,11 +26,11 @@ def test_what_fits_is_booked_until_nothing_does():
     short = draft.book(a_booking("three"))
     assert isinstance(short, Shortfall)
     assert short.usage[short.row] == 3
-    assert [each.uid for each in draft.account.reservations] == ["one", "two"]
+    assert reserved(draft.account) == ["one", "two"]
 
 
 def test_an_account_into_which_nothing_was_booked_stays_the_same_object():
-    account = an_account(a_holder("one"))
+    account = an_account(an_entry("one"))
     draft = Draft(account, tenant(1))
     assert isinstance(draft.book(a_booking("one")), Booked)  # a second review of the same pod
     assert isinstance(draft.book(a_booking("two")), Shortfall)
@@ -44,34 +44,35 @@ def test_nobody_books_in_a_namespace_that_is_not_open(namespaces: dict[str, str]
 
 
 def test_a_second_create_of_the_same_name_shares_the_place_of_the_first():
-    draft = Draft(an_account(a_holder("first", name="web-0")), tenant(1))
+    draft = Draft(an_account(an_entry("first", name="web-0")), tenant(1))
     assert isinstance(draft.book(a_booking("second", name="web-0")), Booked)
     assert total(draft.account, tenant(1)) == 1
 
 
 def test_a_pod_shares_the_place_of_a_listed_pod_of_its_name():
-    draft = Draft(an_account(pods=(a_holder("old", name="web-0"),)), tenant(1))
+    draft = Draft(an_account(an_entry("old", name="web-0", state="Used")), tenant(1))
     assert isinstance(draft.book(a_booking("new", name="web-0")), Booked)
 
 
 def test_one_heir_takes_the_place_of_a_preempted_pod():
-    victim = a_holder("victim", 2, controller="rs", preempted=True)
-    draft = Draft(an_account(pods=(victim,)), tenant(2))
+    victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
+    draft = Draft(an_account(victim), tenant(2))
     assert isinstance(draft.book(a_booking("stranger", 2, controller="another")), Shortfall)
     assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
-    assert draft.account.reservations[0].heir_of == "victim"
+    assert draft.account.reserved[0].slot == "victim"
     assert isinstance(draft.book(a_booking("second", 2, controller="rs")), Shortfall)
     assert total(draft.account, tenant(2)) == 2
 
 
 def test_a_preempted_heir_passes_nothing_on_while_its_own_victim_is_there():
-    pods = (a_holder("victim", controller="rs"), a_holder("heir", controller="rs", preempted=True, heir_of="victim"))
-    assert isinstance(Draft(an_account(pods=pods), tenant(1)).book(a_booking("next", controller="rs")), Shortfall)
+    victim = an_entry("victim", maker="rs", state="Used")
+    heir = an_entry("heir", maker="rs", state="Used", preempted=True, slot="victim")
+    assert isinstance(Draft(an_account(victim, heir), tenant(1)).book(a_booking("next", controller="rs")), Shortfall)
 
 
 def test_a_victim_covers_its_heir_and_no_longer_what_bears_its_name():
-    victim = a_holder("victim", name="web-0", controller="rs", preempted=True)
-    draft = Draft(an_account(a_holder("namesake", name="web-0"), pods=(victim,)), tenant(1))
+    victim = an_entry("victim", name="web-0", maker="rs", state="Used", preempted=True)
+    draft = Draft(an_account(victim, an_entry("namesake", name="web-0")), tenant(1))
     assert isinstance(draft.book(a_booking("heir", controller="rs")), Shortfall)
     assert isinstance(Draft(draft.account, tenant(2)).book(a_booking("heir", controller="rs")), Booked)
 
@@ -81,7 +82,8 @@ def test_a_claim_that_pods_share_counts_once():
     for uid in ("one", "two", "three"):
         assert isinstance(draft.book(a_booking(uid, 2, shared={"claim": 2})), Booked)
     assert total(draft.account, tenant(2)) == 2
-    stored = an_account(claims=(Charge(gpus=Decimal(2), tier="gpu-batch", shared={"claim": Decimal(2)}),))
+    claimed = Charge(gpus=Decimal(2), tier="gpu-batch", shared={"claim": Decimal(2)})
+    stored = an_account(Entry(wants=(claimed,)))
     assert isinstance(Draft(stored, tenant(2)).book(a_booking("four", 2, shared={"claim": 2})), Booked)
 
 
@@ -96,8 +98,8 @@ def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
 
 
 def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
-    victim = a_holder("victim", 2, controller="rs", preempted=True)
-    draft = Draft(an_account(pods=(victim,), held=4), tenant(3))
+    victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
+    draft = Draft(an_account(victim, held=4), tenant(3))
     assert isinstance(draft.book(a_booking("another", controller="job")), Shortfall)
     assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
 
@@ -127,10 +129,10 @@ def test_of_one_name_only_so_many_are_under_way():
 
 def test_a_namespace_may_have_as_many_workloads_that_nobody_has_seen_as_its_tenant_has_left():
     declared = (Charge(gpus=Decimal(1), tier="gpu-batch"),)
-    seen = (Gang(uid=f"seen-{i}", namespace=TEAM, kind="Job", name=f"j{i}", declared=declared) for i in range(994))
-    unseen = (Gang(uid=f"new-{i}", namespace=TEAM, kind="Job", name=f"n{i}", promises=(Promise(),)) for i in range(3))
+    seen = (a_gang(f"seen-{i}", *declared) for i in range(994))
+    unseen = (a_gang(f"new-{i}", *declared, state="Reserved") for i in range(3))
     spaces = dict.fromkeys(SPACES, "open")
-    draft = Draft(an_account(namespaces=spaces, gangs=(*seen, *unseen)), tenant(5000))
+    draft = Draft(an_account(*seen, *unseen, namespaces=spaces), tenant(5000))
     charges = (Charge(Decimal(1), "gpu-batch"),)
     answers = [
         draft.book(GangBooking("next", "Job", namespace, "next", tenant(0), charges)) for namespace in (TEAM, "second")

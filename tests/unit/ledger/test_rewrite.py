@@ -6,13 +6,13 @@ import pytest
 
 from tests.unit.clock import Clock
 from webhook.ledger.account import Account
-from webhook.ledger.account_usage import usage_of
+from webhook.ledger.books import usage_of
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
 
-from .accounts import TEAM, a_holder, a_holding, an_account, tenant
+from .accounts import TEAM, a_holding, a_sum, an_account, an_entry, reserved, seen_alone, tenant
 
 ALPHA = tenant(10)
 
@@ -29,45 +29,43 @@ def total(account: Account) -> Decimal:
 
 
 def test_a_pod_that_is_seen_is_counted_in_place_of_its_reservation():
-    account = rewritten(an_account(a_holder("one"), a_holder("two")), a_view(one=a_holding("one")))
-    assert account.held == (Charge(gpus=Decimal(1), tier="gpu-batch"),)
-    assert [each.uid for each in account.reservations] == ["two"]
+    account = rewritten(an_account(an_entry("one"), an_entry("two")), a_view(one=a_holding("one")))
+    assert account.entries == (a_sum(1), an_entry("two"))
 
 
 def test_a_reservation_goes_with_the_end_of_its_pod():
     view = a_view(one=a_holding("one"))
     view.release("one")
-    assert rewritten(an_account(a_holder("one"), a_holder("never seen")), view).reservations == (
-        a_holder("never seen"),
-    )
+    assert reserved(rewritten(an_account(an_entry("one"), an_entry("never seen")), view)) == ["never seen"]
 
 
 def test_a_reservation_of_a_stored_pod_s_name_is_covered_until_that_pod_ends():
     view = a_view(old=a_holding("web-0"))
-    account = rewritten(an_account(a_holder("new", name="web-0")), view)
-    assert ([each.uid for each in account.pods], account.held, total(account)) == (["old"], (), 1)
+    account = rewritten(an_account(an_entry("new", name="web-0")), view)
+    assert (seen_alone(account), total(account)) == (["old"], 1)
     view.release("old")
     account = rewritten(account, view)
-    assert (account.pods, total(account)) == ((), 1)
+    assert (seen_alone(account), total(account)) == ([], 1)
 
 
 def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
     view = a_view(victim=a_holding("v", 2, controller="rs", preempted=True))
     account = rewritten(an_account(), view)
-    assert [(each.uid, each.preempted) for each in account.pods] == [("victim", True)]
-    account = an_account(a_holder("heir", 2, heir_of="victim", controller="rs"), pods=account.pods)
+    assert [(each.uid, each.preempted) for each in account.entries] == [("victim", True)]
+    account = an_account(*account.entries, an_entry("heir", 2, slot="victim", maker="rs"))
     view.observe("heir", a_holding("heir", 2, controller="rs"))
     account = rewritten(account, view)
-    assert (sorted(each.uid for each in account.pods), total(account)) == (["heir", "victim"], 2)
+    assert (sorted(seen_alone(account)), total(account)) == (["heir", "victim"], 2)
     view.release("victim")
     account = rewritten(account, view)
-    assert (account.pods, account.held, total(account)) == ((), (Charge(gpus=Decimal(2), tier="gpu-batch"),), 2)
+    assert account.entries == (a_sum(2),)
 
 
 def test_an_heir_that_comes_to_nothing_frees_the_place():
     view = a_view(victim=a_holding("v", controller="rs", preempted=True))
-    account = rewritten(an_account(a_holder("heir", heir_of="victim")), view, lapsed=[("heir", "")])
-    assert ([each.uid for each in account.pods], account.reservations) == (["victim"], ())
+    heir = an_entry("heir", slot="victim")
+    account = rewritten(an_account(heir), view, lapsed=[heir.key])
+    assert [each.uid for each in account.entries] == ["victim"]
 
 
 def test_pods_of_other_namespaces_are_not_this_tenant_s():
@@ -77,19 +75,19 @@ def test_pods_of_other_namespaces_are_not_this_tenant_s():
 
 
 def test_a_move_is_over_once_the_pod_is_seen_on_its_flavor():
-    moved = a_holder(
-        "gated", charges=(Charge(gpus=Decimal(1), tier="gpu-batch", flavor="h100"),), moved_from=Charge(gpus=Decimal(1))
+    moved = an_entry(
+        "gated", wants=(Charge(gpus=Decimal(1), tier="gpu-batch", flavor="h100"),), instead_of=Charge(gpus=Decimal(1))
     )
-    assert rewritten(an_account(moved), a_view(gated=a_holding("gated"))).reservations == (moved,)
-    assert rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor="h100"))).reservations == ()
+    assert rewritten(an_account(moved), a_view(gated=a_holding("gated"))).reserved == (moved,)
+    assert rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor="h100"))).reserved == ()
 
 
 @pytest.mark.parametrize(("flavor", "over"), [("h100", True), ("a100", False), (None, False)])
 def test_a_move_to_one_of_several_flavors_is_over_once_the_pod_has_got_one(flavor: str | None, over: bool):
     """Its gate was lifted, and it has a node already."""
     booked = Charge(gpus=Decimal(1), tier="gpu-batch", flavor="h100? l4?")
-    moved = a_holder("gated", charges=(booked,), moved_from=Charge(gpus=Decimal(1)))
-    left = rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor=flavor))).reservations
+    moved = an_entry("gated", wants=(booked,), instead_of=Charge(gpus=Decimal(1)))
+    left = rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor=flavor))).reserved
     assert (left == ()) is over
 
 

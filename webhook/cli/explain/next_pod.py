@@ -12,7 +12,7 @@ from webhook.cli.cluster.one_object import AskedCluster
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.ledger.account import Account
+from webhook.ledger.account import Account, Entry
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
@@ -90,13 +90,15 @@ def pods_now(pods: Iterable[Tree], tiers: Tiers) -> Iterator[PodsNow]:
 
 def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> GangShown | None:
     """The gang of one of these uids that holds a charge as a whole; None where none does."""
-    gang = next((each for each in account.gangs if each.namespace == namespace and each.uid in uids), None)
+    gang = next((each for (home, uid), each in account.gangs.items() if home == namespace and uid in uids), None)
     if gang is None:
         return None
-    booked = gang.declared or max((each.charges for each in gang.promises), key=_gpus, default=())
+    seen = [each.wants for each in gang if each.state == "Used"]
+    booked = max(seen or (each.wants for each in gang), key=_gpus)
     as_text = (f"{written(each.gpus)} GPUs{f' as {each.tier}' if each.tier else ''}" for each in booked)
-    listed = (charge for pod in account.pods if pod.draws_on == gang.key for charge in pod.charges)
-    return GangShown(f"{gang.kind}/{gang.name}", ", ".join(as_text) or "0", as_number(_gpus((*gang.held, *listed))))
+    used = [each for each in account.entries if each.state == "Used" and not each.is_gang and each.gang == gang[0].gang]
+    held = sum((_gpus(each.wants) for each in used), Decimal(0))
+    return GangShown(f"{gang[0].kind}/{gang[0].name}", ", ".join(as_text) or "0", as_number(held))
 
 
 def _gpus(drawn: tuple[Charge, ...]) -> Decimal:
@@ -143,14 +145,17 @@ async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
 
 def account_without(account: Account, uid: str, charge: Charge) -> Account:
     """It is listed by itself, or among what its tier's pods hold in sum. What it shares stays with the others."""
-    pods, reservations = (
-        tuple(each for each in listed if each.uid != uid) for listed in (account.pods, account.reservations)
-    )
-    if len(pods) + len(reservations) < len(account.pods) + len(account.reservations):
-        return replace(account, pods=pods, reservations=reservations)
-    of_its_tier = (each for each in account.held if each.tier == charge.tier)
+    others = tuple(each for each in account.entries if each.uid != uid)
+    if len(others) < len(account.entries):
+        return replace(account, entries=others)
+    sums = [each for each in account.entries if not each.uid and not each.of]
+    of_its_tier = [each for entry in sums for each in entry.wants if each.tier == charge.tier and each.own]
     its = max(of_its_tier, key=lambda each: (each.flavor == charge.flavor, each.gpus), default=None)
-    held = (
-        replace(each, gpus=max(each.gpus - charge.own, Decimal(0))) if each is its else each for each in account.held
-    )
-    return replace(account, held=tuple(held))
+
+    def left(entry: Entry) -> Entry:
+        wants = (
+            replace(each, gpus=max(each.gpus - charge.own, Decimal(0))) if each is its else each for each in entry.wants
+        )
+        return replace(entry, wants=tuple(wants))
+
+    return replace(account, entries=tuple(left(each) for each in account.entries))

@@ -8,13 +8,14 @@ as much as a booking and stands in the way of one.
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Gang, at_tier
-from webhook.ledger.account_usage import own_on, usage_of
+from webhook.ledger.account import Account, Entry, GangKey, at_tier
+from webhook.ledger.books import usage_of
 from webhook.ledger.kubernetes_store import count_of
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
@@ -118,9 +119,14 @@ class Settling:
 
 def _counts_alike(version: Version, account: Account) -> bool:
     before, tenant = version.account, version.in_force
-    if len(before.reservations) - len(account.reservations) >= MOST_SETTLED or before.pods != account.pods:
+    if len(before.reserved) - len(account.reserved) >= MOST_SETTLED or _one_by_one(before) != _one_by_one(account):
         return False
     return usage_of(before, tenant) == usage_of(account, tenant)
+
+
+def _one_by_one(account: Account) -> list[Entry]:
+    """The pods that are seen, and listed by themselves: others may take their slots."""
+    return [each for each in account.entries if each.is_pod and each.state != "Reserved"]
 
 
 class Counting:
@@ -131,7 +137,7 @@ class Counting:
         self._versions = leading.store.versions
         self._changes = changes
         self._pods = pods
-        self._expiry = Expiry(leading.horizon, proof, leading.clock)
+        self._expiry = Expiry(leading.horizon, proof, leading.clock, leading.view.ended.now)
         self._settling = Settling(leading.clock)
 
     async def round(self) -> None:
@@ -143,7 +149,7 @@ class Counting:
     def until_due(self) -> float:
         """Seconds until something is due that nobody tells of."""
         view = self._leading.view
-        due = (self._expiry.due(), self._settling.due(), view.next_end(), view.gated.next_end())
+        due = (self._expiry.due(), self._settling.due(), view.next_end())
         return min([RECHECK_SECONDS, *(max(each - self._leading.clock(), 0.0) for each in due if each is not None)])
 
     async def _write(self, name: str) -> None:
@@ -157,7 +163,7 @@ class Counting:
         lapsed = await self._expiry.lapsed(name, version.account)
 
         def counted(version: Version, before: Account) -> tuple[Account, Count]:
-            account = rewritten(before, view, lapsed)
+            account = rewritten(before, view, lapsed, holds=version.in_force.holds)
             count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
             stranded = () if count.stale else stranded_gangs(account, version.in_force, view)
             return account, replace(count, stranded=stranded)
@@ -167,7 +173,7 @@ class Counting:
                 account, count = counted(copy.version, copy.account)
                 world.tell_stranded(name, count.stranded)
                 status = world.status(copy.version, count)
-                copy.put(copy.account if account == copy.account else account, changes=status)
+                copy.put(account, changes=status)
 
         account, count = counted(version, version.account)
         world.tell_stranded(name, count.stranded)
@@ -198,13 +204,14 @@ def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[Str
 
 def _in_part(account: Account, view: PodView) -> Iterator[tuple[StrandedGang, tuple[Charge, ...]]]:
     """The gangs that nobody booked and whose pods hold a part, and what is missing. Pods that are promised hold too."""
-    booked = {each.uid for each in account.gangs}
+    booked, promised = {uid for _, uid in account.gangs}, defaultdict[GangKey, list[Charge]](list)
+    for each in account.reserved:
+        promised[each.gang] += each.wants
     for uid, found in view.workloads.found_in(account.namespaces):
         if uid in booked or not found.charges or found.partly_done:
             continue
-        gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
-        promised = [drawn for each in account.reservations if each.draws_on == gang.key for drawn in each.charges]
-        needs, held = at_tier(found.charges, ""), (*view.held_by(gang, ()), *promised)
+        key = found.namespace, uid
+        needs, held = at_tier(found.charges, ""), (*view.held_by(key, ()), *promised[key])
         if 0 < own_gpus(held) < own_gpus(needs):
             told = StrandedGang(uid, found.kind, found.namespace, found.name, own_gpus(held), own_gpus(needs))
             yield told, tuple(_missing(needs, held))
@@ -222,5 +229,5 @@ def _missing(needs: Collection[Charge], held: Collection[Charge]) -> Iterator[Ch
 
 def _has_room(missing: Collection[Charge], rows: Collection[QuotaRow], usage: Usage) -> bool:
     """Whether all of it fits at once."""
-    asked = ((row, own_on(row, missing)) for row in rows)
+    asked = ((row, own_gpus(each for each in missing if row.counts(each.tier, each.flavor))) for row in rows)
     return all(usage[row] + gpus <= row.hard for row, gpus in asked if gpus)

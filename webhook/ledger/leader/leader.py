@@ -44,7 +44,7 @@ class Leader:
     ) -> None:
         self._told = told
         self._changes = changes
-        view = PodView(changes.namespace, clock)
+        view = PodView(changes.namespace, clock, world.now)
         self._leading = Leading(Term(ledger, identity), store, view, world, horizon, clock)
         self._moving = Moving(self._leading)
         self._repairing: set[str] = set()

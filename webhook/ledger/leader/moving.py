@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Gang, Holder, NamespaceState
+from webhook.ledger.account import Account, Entry, NamespaceState
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.leader.world import Leading
 from webhook.ledger.protocol import TryAgain
@@ -60,7 +60,7 @@ def _step(
             yield home, "closed", ""
         case (home, "closed") if wanted:
             yield wanted, "open", home if home != wanted else ""
-        case (home, "closed") if not any(each.namespace == namespace for each in accounts[home].reservations):
+        case (home, "closed") if not any(each.namespace == namespace and each.is_pod for each in accounts[home].reserved):
             yield home, None, ""
 
 
@@ -124,37 +124,32 @@ class Moving:
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
-                copy.put(rewritten(_changed(copy.account, change, *carried), self._view))
+                copy.put(rewritten(_changed(copy.account, change, carried), self._view, holds=copy.version.in_force.holds))
 
         await self._term.change(change.tenant, edit)
 
-    async def _carried(self, change: Change) -> tuple[tuple[Holder, ...], tuple[Gang, ...]]:
+    async def _carried(self, change: Change) -> tuple[Entry, ...]:
         """What the account that a namespace leaves has promised there. It is closed, so nothing is added any more."""
         if not change.carried_from:
-            return (), ()
+            return ()
         found = await self._store.get(change.carried_from)
         if found is None or not self._is_ours(found):
             raise TryAgain(f"the ledger of tenant {change.carried_from} can't be read")
-        reservations, gangs = found.account.reservations, found.account.gangs
-        return (
-            tuple(each for each in reservations if each.namespace in change.namespaces),
-            tuple(each for each in gangs if each.namespace in change.namespaces),
-        )
+        return tuple(each for each in found.account.entries if each.namespace in change.namespaces and _moves(each))
 
 
-def _changed(account: Account, change: Change, carried: tuple[Holder, ...], carried_gangs: tuple[Gang, ...]) -> Account:
+def _moves(entry: Entry) -> bool:
+    """Not what is counted anew from the pods that exist, and not what the queue of the other tenant reserves."""
+    return entry.is_gang or entry.state in ("Reserved", "Left")
+
+
+def _changed(account: Account, change: Change, carried: tuple[Entry, ...]) -> Account:
     namespaces: dict[str, NamespaceState] = {**account.namespaces}
     for namespace in change.namespaces:
         if change.state is None:
             namespaces.pop(namespace, None)
         else:
             namespaces[namespace] = change.state
-    known = {each.key for each in account.reservations}
-    reservations = (*account.reservations, *(each for each in carried if each.key not in known))
-    gangs = {each.key: each for each in (*carried_gangs, *account.gangs)}
-    return replace(
-        account,
-        namespaces=namespaces,
-        reservations=tuple(each for each in reservations if each.namespace in namespaces),
-        gangs=tuple(each for each in gangs.values() if each.namespace in namespaces),
-    )
+    known, gangs = {each.key for each in account.entries}, account.gangs
+    more = (each for each in carried if each.key not in known and not (each.is_gang and each.gang in gangs))
+    return replace(account, namespaces=namespaces, entries=(*account.entries, *more))

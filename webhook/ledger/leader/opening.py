@@ -6,21 +6,19 @@ looked at: the API server refuses it where the pod has changed since. Whoever le
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 import msgspec
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line import let_in_by
-from webhook.ledger.leader.line_booking import book_line
-from webhook.ledger.leader.line_entry import InLine
+from webhook.ledger.leader.queue import Queued, let_in_by
+from webhook.ledger.leader.queue_booking import book_queue
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import Version, WorkingCopy
-from webhook.policy.values.tenants import Tenant
 
 log = logging.getLogger(__name__)
 
@@ -39,21 +37,12 @@ class Failing(msgspec.Struct, frozen=True):
     due: float
 
 
-class Head(msgspec.Struct, frozen=True):
-    """Who is first in a line, and since when free GPUs are kept for it. `early`: one before it left before its time."""
-
-    uid: str
-    since: float
-    early: bool = False
-
-
 class Opening:
-    """The lines of one term. `run` opens what `round` has found to be let in."""
+    """The queues of one term. `run` opens what `round` has found to be let in."""
 
     def __init__(self, leading: Leading) -> None:
         self._leading = leading
-        self._heads: dict[str, Head] = {}
-        self._lines: Collection[str] = ()
+        self._queues: Collection[str] = ()
         self._let_in: dict[str, GatedPod] = {}
         self._asked: set[str] = set()
         """Those of them whose gate was opened, or could not be, since the last round."""
@@ -65,67 +54,39 @@ class Opening:
         gated, versions = self._leading.view.gated, self._leading.store.versions
         here = gated.namespaces()
         if not here:
-            self._heads.clear()
             self._failing.clear()
-            self._tell_of_no_line(())
+            self._tell_of_no_queue(())
             return
         free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
         held = set(here).difference(free)
-        lines = [name for name in versions.names() if _has_any(versions.newest(name), held)]
+        queues = [name for name in versions.names() if _has_any(versions.newest(name), held)]
         self._let_in = {}
-        self._tell_of_no_line(lines)
-        await for_each(lines, self._book)
-        accounts = [version.account for name in lines if (version := versions.newest(name)) and version.sealed]
+        self._tell_of_no_queue(queues)
+        await for_each(queues, self._book)
+        accounts = [version.account for name in queues if (version := versions.newest(name)) and version.sealed]
         promised = chain.from_iterable(let_in_by(each, self._leading.view) for each in accounts)
         self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
         self._failing = {uid: each for uid, each in self._failing.items() if uid in self._let_in}
         self._woken.set()
 
     async def _book(self, name: str) -> None:
-        view = self._leading.view
-        line, let_in, kept = list[InLine](), set[str](), True
+        queue = list[Queued]()
 
         def edit(copy: WorkingCopy) -> None:
-            nonlocal let_in, kept
-            kept = self._reserves(name, copy.version.in_force)
-            line[:] = book_line(copy, view, strict=kept) if copy.sealed else ()
-            let_in = {*(each.uid for each in copy.account.reservations), *(each.uid for each in copy.account.gangs)}
+            queue[:] = book_queue(copy, self._leading.view) if copy.sealed else ()
 
         try:
             await self._leading.term.change(name, edit)
         except TryAgain as problem:
-            log.warning("line not booked", {"tenant": name, "error": str(problem)})
+            log.warning("queue not booked", {"tenant": name, "error": str(problem)})
             return
-        self._note_head(name, line, let_in, kept=kept)
-        self._leading.world.tell_line(name, line)
+        self._leading.world.tell_queue(name, queue)
 
-    def _tell_of_no_line(self, lines: Collection[str]) -> None:
+    def _tell_of_no_queue(self, queues: Collection[str]) -> None:
         """Of all but those that have one now, the tenants that are gone too."""
-        for name in {*self._leading.store.versions.names(), *self._lines}.difference(lines):
-            self._leading.world.tell_line(name, ())
-        self._lines = lines
-
-    def _note_head(self, name: str, line: Iterable[InLine], let_in: Collection[str], *, kept: bool) -> None:
-        """A head that leaves before its time has the next one go on with that: else many in turn keep all for ever.
-
-        Who waits in vain is none: its time would end once, and then nobody kept anything any more.
-        """
-        first = (each.waiting.uid for each in line if not (each.waiting.entitled or each.in_vain))
-        uid, now = next(first, ""), self._leading.clock()
-        before = self._heads.get(name, Head("", now))
-        if uid != before.uid:
-            early = kept and bool(before.uid) and before.uid not in let_in
-            self._heads[name] = Head(uid, before.since if early else now, early)
-        elif before.early and not kept:
-            self._heads[name] = Head(uid, now)
-
-    def _reserves(self, name: str, tenant: Tenant) -> bool:
-        """Whether the head of the line keeps what is free for itself, and still may."""
-        if tenant.hold_order != "Strict":
-            return False
-        if tenant.reserve_seconds is None or name not in self._heads:
-            return True
-        return self._leading.clock() < self._heads[name].since + tenant.reserve_seconds
+        for name in {*self._leading.store.versions.names(), *self._queues}.difference(queues):
+            self._leading.world.tell_queue(name, ())
+        self._queues = queues
 
     def until_due(self) -> float:
         """Seconds until a gate may be tried again; none are due at once, for a round has just tried those."""
@@ -143,7 +104,7 @@ class Opening:
     def _next(self) -> Iterator[GatedPod]:
         """Some of the highest tier that are still gated, and still ask for what was booked.
 
-        Those that can't be opened wait longer each time: the line of nobody else stops at them.
+        Those that can't be opened wait longer each time: the queue of nobody else stops at them.
         """
         gated, waits = self._leading.view.gated, self._asked | self._resting()
         left = [
@@ -174,7 +135,6 @@ class Opening:
             self._note_failed(pod.uid)
             return
         self._failing.pop(pod.uid, None)
-        self._leading.view.gated.fill(pod.holding)
 
 
 def _has_any(version: Version | None, namespaces: set[str]) -> bool:

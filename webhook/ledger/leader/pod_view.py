@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 
-from webhook.ledger.account import Gang, GangKey
+from webhook.ledger.account import GangKey
+from webhook.ledger.leader.ended_pods import EndedPods
 from webhook.ledger.leader.gated_pods import GatedPods
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Holding
@@ -29,7 +30,12 @@ class PodView:
     Those that wait behind our gate hold none: they stand in `gated` alone.
     """
 
-    def __init__(self, changed: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        changed: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._changed = changed
         self._clock = clock
         self._pods: dict[str, Holding] = {}
@@ -42,7 +48,8 @@ class PodView:
         self._over: set[str] = set()
         self._listings: list[set[str]] = []
         self.workloads = WorkloadView(changed)
-        self.gated = GatedPods(clock)
+        self.gated = GatedPods()
+        self.ended = EndedPods(wall)
 
     def get(self, uid: str) -> Holding | None:
         return self._pods.get(uid)
@@ -67,13 +74,15 @@ class PodView:
         for namespace in namespaces:
             yield from (uid for uid, each in self._preempted_or_sharing.get(namespace, {}).items() if each.preempted)
 
-    def held(self, namespaces: Iterable[str], but: Collection[str], gangs: Iterable[Gang]) -> tuple[Charge, ...]:
+    def held(
+        self, namespaces: Iterable[str], but: Collection[str], gangs: Collection[GangKey]
+    ) -> tuple[Charge, ...]:
         """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor."""
-        return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], {gang.key for gang in gangs})
+        return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], gangs)
 
-    def held_by(self, gang: Gang, but: Collection[str]) -> tuple[Charge, ...]:
+    def held_by(self, gang: GangKey, but: Collection[str]) -> tuple[Charge, ...]:
         """The GPUs of a gang's pods `but` some, as `held` has them."""
-        return self._sums.of_gang(gang.key, [self._pods[uid] for uid in but])
+        return self._sums.of_gang(gang, [self._pods[uid] for uid in but])
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Charge, ...]:
         """What those pods share: an entry for each ResourceClaim on each tier and flavor."""
@@ -163,7 +172,7 @@ class PodView:
             self._ended.popitem(last=False)
         holding = self._take_out(uid)
         if holding is not None and holding.gated is None:
-            self.gated.left(holding)
+            self.ended.put(uid, holding)
             self._late[uid] = holding
             if len(self._late) > MOST_LATE:
                 self._late.popitem(last=False)

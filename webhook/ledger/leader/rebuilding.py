@@ -79,12 +79,8 @@ class Reopening:
         wanted = [namespace for namespace, tenant in self._world.wanted().items() if tenant == claimed.name]
         namespaces: dict[str, NamespaceState] = {each: "closed" for each in before.namespaces if each not in taken}
         namespaces |= {each: "open" for each in wanted if each not in taken}
-        pods, reservations = (
-            tuple(each for each in holders if each.namespace in namespaces)
-            for holders in (before.pods, before.reservations)
-        )
-        gangs = tuple(each for each in before.gangs if each.namespace in namespaces)
-        return Account(term=self._term.name, namespaces=namespaces, pods=pods, reservations=reservations, gangs=gangs)
+        entries = tuple(each for each in before.entries if each.namespace in namespaces)
+        return Account(term=self._term.name, namespaces=namespaces, entries=entries)
 
     def _taken(self, name: str) -> set[str]:
         """The namespaces that others have, or open by a write under way; a seal tells that theirs has ended."""
@@ -203,7 +199,7 @@ class Rebuilding:
     async def _write(self, claimed: Version, account: Account) -> None:
         def edit(copy: WorkingCopy) -> None:
             if copy.version.quota.uid == claimed.quota.uid and copy.account == claimed.account:
-                whole = rewritten(account, self._view)
+                whole = rewritten(account, self._view, holds=copy.version.in_force.holds)
                 count = count_of(whole, copy.version.in_force, "; ".join(self._pods.problems()))
                 copy.put(whole, changes=self._leading.world.status(copy.version, count))
 

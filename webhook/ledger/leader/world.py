@@ -7,8 +7,8 @@ from typing import Protocol
 import msgspec
 
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.line_entry import InLine
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.queue import Queued
 from webhook.ledger.leader.terms import Term
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
@@ -64,8 +64,11 @@ class World(Protocol):
     async def open_gate(self, uid: str, holding: Holding) -> None:
         """Open our gate of a pod as it was seen. Raises ApiError, also where it has changed since."""
 
-    def tell_line(self, tenant: str, line: Sequence[InLine]) -> None:
+    def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
         """Who of a tenant waits for room, in the order of their turns. It may be told so again and again."""
+
+    def now(self) -> float:
+        """Seconds since 1970: what the account says of times the next leader reads too."""
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of `wanted` or `status`. It must be quick."""

@@ -1,0 +1,210 @@
+"""The books of an account: what its entries come to on each row of a quota.
+
+An entry stands in a slot, and a slot may be inside another one. **The value of a slot on a row is the larger of its
+largest own entry and the sum of the slots inside it. Usage of a row is the sum over the outermost slots.** So a gang is
+a slot with its pods inside, a ResourceClaim is a slot that its holders share, the next pod of one that was preempted
+stands in that one's slot, and a second create of a name in the slot of that name.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from webhook.ledger.account import Account, Entry, GangKey
+from webhook.policy.quota.charges import Charge
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+NOTHING = Decimal(0)
+Amounts = tuple[Decimal, ...]
+"""GPUs on each row, in the order of the tenant's rows."""
+
+
+def usage_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
+    """GPUs on each row, what is reserved for pods and for the queue included."""
+    kept = kept_of(account.entries, tenant)
+    return {row: gpus + kept[row] for row, gpus in Books(account.entries, tenant).usage.items()}
+
+
+def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
+    """GPUs on each row that pods hold which exist."""
+    return Books([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).usage
+
+
+def kept_of(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
+    """GPUs on each row that are reserved for the queue, against whoever has a tier of this value."""
+    kept = [each.keeps for each in entries if each.state == "Kept" and each.rank >= rank]
+    return {row: sum((each.get(row.label, NOTHING) for each in kept), NOTHING) for row in tenant.rows}
+
+
+class _Slot(NamedTuple):
+    outer: str
+    own: Amounts
+    inside: Amounts
+
+    @property
+    def value(self) -> Amounts:
+        return tuple(map(max, self.own, self.inside))
+
+
+class _Part(NamedTuple):
+    """What an entry holds in one slot: what is its own, or its part of a claim."""
+
+    slot: str
+    outer: str
+    amounts: Amounts
+
+
+class Books:
+    """The entries of an account in their slots, without what is reserved for the queue."""
+
+    def __init__(self, entries: Iterable[Entry], tenant: Tenant) -> None:
+        self._entries = [each for each in entries if each.state != "Kept"]
+        self._tenant = tenant
+        self._sum = self._nothing = (NOTHING,) * len(tenant.rows)
+        self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}
+        self._gangs = {each.gang: _gang_slot(each) for each in self._entries if each.is_gang}
+        self._drawing = {each.gang for each in self._entries if not each.is_gang}
+        self._inherited = {each.slot for each in self._entries if each.slot and not each.is_gang}
+        self._slots: dict[str, _Slot] = {}
+        self._standing = defaultdict[str, list[Entry]](list)
+        self._slot_of: dict[str, str] = {}
+        for each in self._entries:
+            self._stand(each, self._slot(each))
+        for slot, standing in self._standing.items():
+            outer = self._outer(standing)
+            for each in standing:
+                self._put(self._parts(each, slot, outer))
+
+    @property
+    def usage(self) -> dict[QuotaRow, Decimal]:
+        """GPUs on each row."""
+        return dict(zip(self._tenant.rows, self._sum, strict=True))
+
+    def without(self, claims: Iterable[str]) -> dict[QuotaRow, Decimal]:
+        """Usage without what stands in the slots of these ResourceClaims."""
+        return self._without(map(_claim_slot, claims))
+
+    def without_gang(self, gang: Entry) -> dict[QuotaRow, Decimal]:
+        """Usage without the slot of a gang."""
+        return self._without((_gang_slot(gang),))
+
+    def has_pods(self, gang: Entry) -> bool:
+        """Whether pods hold anything inside the slot of a gang."""
+        found = self._slots.get(_gang_slot(gang))
+        return found is not None and any(found.inside)
+
+    def usage_with(self, entry: Entry) -> dict[QuotaRow, Decimal]:
+        """Usage if that entry came."""
+        if self._moves_others(entry):
+            return Books([*self._entries, entry], self._tenant).usage
+        _, total = self._changed(self._parts_of_next(entry))
+        return dict(zip(self._tenant.rows, total, strict=True))
+
+    def with_entry(self, entry: Entry) -> "Books":
+        """With one entry more: these themselves, changed, where the others stay in their slots."""
+        if self._moves_others(entry):
+            return Books([*self._entries, entry], self._tenant)
+        self._put(self._parts_of_next(entry))
+        slot = self._slot_of_next(entry)
+        self._entries.append(entry)
+        self._stand(entry, slot)
+        if entry.is_gang:
+            self._gangs[entry.gang] = slot
+        else:
+            self._drawing.add(entry.gang)
+            self._inherited |= {entry.slot} if entry.slot else set()
+        return self
+
+    def _slot(self, entry: Entry) -> str:
+        """A slot is by name or by inheritance, never both: who hands on its slot shares it with no namesake."""
+        if entry.is_gang:
+            return _gang_slot(entry)
+        if not entry.uid:
+            return f"pods of {entry.namespace}/{entry.of}"
+        if entry.slot:
+            return entry.slot
+        by_itself = entry.uid in self._inherited or entry.instead_of is not None or not entry.name
+        return entry.uid if by_itself else f"{entry.namespace}/{entry.name}"
+
+    def _slot_of_next(self, entry: Entry) -> str:
+        return self._slot_of.get(entry.slot, entry.slot) if entry.slot and not entry.is_gang else self._slot(entry)
+
+    def _moves_others(self, entry: Entry) -> bool:
+        """Whether it changes in which slots the others stand, or inside which."""
+        if entry.is_gang:
+            return entry.gang not in self._gangs and entry.gang in self._drawing
+        if entry.uid in self._inherited:
+            return True
+        slot = self._slot_of_next(entry)
+        standing = self._standing.get(slot, ())
+        if entry.slot and [each.uid for each in standing] not in ([], [entry.slot]):
+            return True
+        namesakes_of_heirs = not entry.slot and any(each.uid in self._inherited for each in standing)
+        return namesakes_of_heirs or any(each.gang != entry.gang for each in standing)
+
+    def _outer(self, standing: Sequence[Entry]) -> str:
+        """The slot around a slot: that of the gang of all who stand in it, if that is one."""
+        if standing[0].is_gang or len({each.gang for each in standing}) > 1:
+            return ""
+        return self._gangs.get(standing[0].gang, "")
+
+    def _stand(self, entry: Entry, slot: str) -> None:
+        self._standing[slot].append(entry)
+        if not entry.is_gang:
+            self._slot_of.setdefault(entry.uid, slot)
+
+    def _parts_of_next(self, entry: Entry) -> Iterator[_Part]:
+        return self._parts(entry, self._slot_of_next(entry), self._outer([entry]))
+
+    def _parts(self, entry: Entry, slot: str, outer: str) -> Iterator[_Part]:
+        instead = self._counts(entry.instead_of) if entry.instead_of is not None else ()
+        own = [NOTHING] * len(self._nothing)
+        for charge in entry.wants:
+            for nth, counts in enumerate(self._counts(charge)):
+                own[nth] += charge.own if counts and not (instead and instead[nth]) else NOTHING
+            for claim, gpus in charge.shared.items():
+                yield _Part(
+                    _claim_slot(claim), "", tuple(gpus if counts else NOTHING for counts in self._counts(charge))
+                )
+        yield _Part(slot, outer, tuple(own))
+
+    def _counts(self, charge: Charge) -> Sequence[bool]:
+        """For each row whether a charge counts there. Thousands of pods have few kinds of charges."""
+        kind = charge.tier, charge.flavor
+        if kind not in self._counting:
+            self._counting[kind] = [row.counts(*kind) for row in self._tenant.rows]
+        return self._counting[kind]
+
+    def _changed(self, parts: Iterable[_Part]) -> tuple[dict[str, _Slot], Amounts]:
+        """The slots that become larger with these parts, and the sum of all then."""
+        changed, total, empty = dict[str, _Slot](), self._sum, _Slot("", self._nothing, self._nothing)
+
+        def found(name: str) -> _Slot | None:
+            return changed.get(name) or self._slots.get(name)
+
+        for part in parts:
+            before = found(part.slot) or empty._replace(outer=part.outer)
+            changed[part.slot] = after = before._replace(own=tuple(map(max, before.own, part.amounts)))
+            if after.outer:
+                more = map(Decimal.__sub__, after.value, before.value)
+                before = found(after.outer) or empty
+                changed[part.outer] = after = before._replace(inside=tuple(map(Decimal.__add__, before.inside, more)))
+            total = tuple(a + b - c for a, b, c in zip(total, after.value, before.value, strict=True))
+        return changed, total
+
+    def _put(self, parts: Iterable[_Part]) -> None:
+        changed, self._sum = self._changed(parts)
+        self._slots.update(changed)
+
+    def _without(self, slots: Iterable[str]) -> dict[QuotaRow, Decimal]:
+        found = [self._slots[slot].value for slot in slots if slot in self._slots]
+        return {row: gpus - sum(each[nth] for each in found) for nth, (row, gpus) in enumerate(self.usage.items())}
+
+
+def _gang_slot(gang: Entry) -> str:
+    return f"{gang.namespace}/{gang.kind}/{gang.slot or gang.name or gang.uid}"
+
+
+def _claim_slot(claim: str) -> str:
+    return f"claim {claim}"

@@ -1,0 +1,21 @@
+"""Books a gang whose pods have counted alone so far: they hold a part of it already."""
+
+from webhook.ledger.draft import NotNow
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.rewrite import rewritten
+from webhook.ledger.protocol import Booked, GangBooking
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Shortfall
+
+
+def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -> Booked | Shortfall | NotNow:
+    """Book it in a slot with these pods inside: a Job of one pod may grow to four, and needs room for three."""
+    key = booking.namespace, booking.uid
+    if not copy.sealed or key in copy.account.gangs or not view.held_by(key, ()):
+        return copy.book(booking)
+    trial = WorkingCopy(copy.version)
+    trial.put(rewritten(copy.account, view, part=key, holds=copy.version.in_force.holds))
+    answer = trial.book(booking)
+    if isinstance(answer, Booked):
+        copy.put(trial.account)
+    return answer
