@@ -178,20 +178,22 @@ class Cluster:
 
     async def preempt(self, name: str) -> None:
         """The scheduler evicts a pod: it ends within its grace."""
-        pod = self.api.history(PODS).objects[self._key(name)]
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-        self.api.change(
-            PODS,
-            self._key(name),
-            metadata={
-                **pod["metadata"],
-                "deletionTimestamp": "2026-11-01T08:00:30Z",
-                "deletionGracePeriodSeconds": 600,
-            },
-            status={"phase": "Running", "conditions": [condition]},
-        )
+        self._end(name, condition)
         self.truth.become(name, State.PREEMPTED)
         await self.balance()
+
+    async def deleted(self, name: str) -> None:
+        """Somebody deletes a pod, and it ends."""
+        self._end(name)
+        await self.balance()
+        await self.gone(name)
+
+    def _end(self, name: str, *conditions: dict[str, str]) -> None:
+        pod = self.api.history(PODS).objects[self._key(name)]
+        ending = {"deletionTimestamp": "2026-11-01T08:00:30Z", "deletionGracePeriodSeconds": 600}
+        status = {"phase": "Running", "conditions": [*conditions]}
+        self.api.change(PODS, self._key(name), metadata={**pod["metadata"], **ending}, status=status)
 
     async def gone(self, name: str) -> None:
         """A pod is gone, or a workload."""

@@ -262,7 +262,8 @@ async def _declared(raw: msgspec.Raw) -> Declared | None:
     charges = (Charge(Decimal(tree["spec"]["gpus"]), None),)
     if (tree.get("status") or {}).get("ended"):
         return None
-    return Declared(KIND, metadata["namespace"], metadata["name"], metadata["generation"], charges)
+    created = metadata.get("creationTimestamp", "")
+    return Declared(KIND, metadata["namespace"], metadata["name"], metadata["generation"], charges, created=created)
 
 
 class _Pods:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.ledger.cluster import NO, YES, Cluster, opened
 from tests.ledger.process import H
@@ -10,10 +11,11 @@ from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.cluster import pod_informer
 from webhook.kube.reflector import Source
-from webhook.ledger import account, account_usage, draft
-from webhook.ledger.account import Holder
+from webhook.ledger import account, draft
+from webhook.ledger.account import Entry
+from webhook.ledger.books import Books
 from webhook.ledger.leader import rebuilding, rewrite, terms
-from webhook.ledger.leader.expiry import Expiry, Proof, open_promises
+from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
 
 STORIES = Stories()
@@ -25,7 +27,7 @@ async def an_account_that_somebody_edited_books_nothing(cluster: Cluster) -> Non
     assert await cluster.ask("A", replica) == YES
     await cluster.store("A")
     stored = cluster.api.history(TENANT_QUOTAS).objects["", "alpha"]
-    torn = {name: value for name, value in stored["status"]["ledger"].items() if name != "reservations"}
+    torn = {name: value for name, value in stored["status"]["ledger"].items() if name != "entries"}
     cluster.api.change(TENANT_QUOTAS, ("", "alpha"), status={**stored["status"], "ledger": torn})
     assert await cluster.ask("B", replica) == NO
     await cluster.store("B")
@@ -92,8 +94,8 @@ async def a_list_is_a_quorum_read(cluster: Cluster) -> None:
     assert await cluster.ask("B", replica) == NO
 
 
-async def _all_lapsed(expiry: Any, _: str, account: Any) -> list[tuple[str, str]]:
-    return [each.key for each in open_promises(account) if await expiry._proof.is_nothing(each)]
+async def _all_lapsed(expiry: Any, _: str, account: Any) -> list[account.EntryKey]:
+    return [each.key for each in account.reserved if await expiry._proof.is_nothing(each)]
 
 
 @STORIES.of("age", replaced(Expiry, "lapsed", _all_lapsed))
@@ -131,7 +133,7 @@ async def a_pod_that_was_proved_gone_is_not_counted_by_a_late_watch(cluster: Clu
     assert cluster.charge() == 1
 
 
-def _seen_by_its_name(reservation: Holder, view: PodView) -> bool:
+def _seen_by_its_name(reservation: Entry, view: PodView) -> bool:
     other = view.named(reservation.namespace, reservation.name)
     return other is not None or view.has_ended(reservation.uid)
 
@@ -151,10 +153,9 @@ async def a_pod_of_the_same_name_releases_nothing(cluster: Cluster) -> None:
     assert await cluster.ask("C", replica) == NO
 
 
-async def _lapsed_where_taken(expiry: Any, _: str, account: Any) -> list[tuple[str, str]]:
-    promises = list(open_promises(account))
-    stands = [await expiry._proof._pods.find(each.of.namespace, each.of.name) for each in promises]
-    return [each.key for each, pod in zip(promises, stands, strict=True) if pod and pod[0] != each.of.uid]
+async def _lapsed_where_taken(expiry: Any, _: str, account: Any) -> list[account.EntryKey]:
+    stands = [await expiry._proof._pods.find(each.namespace, each.name) for each in account.reserved]
+    return [each.key for each, pod in zip(account.reserved, stands, strict=True) if pod and pod[0] != each.uid]
 
 
 @STORIES.of("taken", replaced(Expiry, "lapsed", _lapsed_where_taken))
@@ -171,11 +172,12 @@ async def a_read_that_shows_another_pod_of_the_name_proves_nothing(cluster: Clus
     await cluster.store("A", "B")
 
 
-def _shared_places(self: Any, booking: Any) -> list[str]:
-    return [pod.uid for pod in self._account.pods if pod.preempted and pod.controller == booking.controller]
+def _in_any_slot(self: Any, _: object, entry: Entry) -> list[Entry]:
+    preempted = [each.uid for each in self._entries.values() if each.preempted and each.maker == entry.maker]
+    return [*(structs.replace(entry, slot=uid) for uid in preempted), entry]
 
 
-@STORIES.of("oneheir", replaced(draft.Draft, "_free_places", _shared_places))
+@STORIES.of("oneheir", replaced(draft.Draft, "_tries", _in_any_slot))
 async def a_victim_has_one_heir(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 1)
     leader.client.view(PODS).flow()
@@ -188,14 +190,14 @@ async def a_victim_has_one_heir(cluster: Cluster) -> None:
     await cluster.store("H", "K")
 
 
-_drawn_on = account_usage.drawn_on
+_PARTS = Books._parts
 
 
-def _nothing_by_heirs(row: Any, holder: Holder) -> Any:
-    return account_usage.NOTHING if holder.heir_of else _drawn_on(row, holder)
+def _nothing_by_heirs(self: Books, entry: Entry, *more: str) -> Any:
+    return _PARTS(self, structs.replace(entry, wants=()) if entry.slot else entry, *more)
 
 
-@STORIES.of("link", replaced(account_usage, "drawn_on", _nothing_by_heirs))
+@STORIES.of("link", replaced(Books, "_parts", _nothing_by_heirs))
 async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
     """And alone once its victim is gone."""
     leader, replica = await opened(cluster, 3)

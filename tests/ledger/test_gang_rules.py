@@ -1,5 +1,6 @@
 """Rules 19 and 20 of the ledger, of gangs: with each its story holds, without it the story fails."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,9 @@ from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, WORKLOADS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from tests.ledger.truth import Create, State
-from webhook.ledger import account_usage
-from webhook.ledger.account import Gang, Holder
-from webhook.ledger.account_usage import GangSums
+from webhook.ledger import books
+from webhook.ledger.account import Entry
+from webhook.ledger.books import Books
 from webhook.ledger.leader import rewrite
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
@@ -32,12 +33,11 @@ async def seen(cluster: Cluster, leader: Process) -> None:
     await cluster.time(1)
 
 
-def _unknown_are_dropped(gang: Gang, view: Any, _: Any) -> Gang:
-    known = view.workloads.get(gang.uid) is not None
-    return gang if known else replace(gang, promises=(), declared=())
+def _unknown_are_dropped(entries: Sequence[Entry], view: Any, _: Any) -> Sequence[Entry]:
+    return entries if view.workloads.get(entries[0].uid) is not None else ()
 
 
-@STORIES.of("gangpend", replaced(rewrite, "_seen", _unknown_are_dropped))
+@STORIES.of("gangpend", replaced(rewrite, "_gang_seen", _unknown_are_dropped))
 async def a_gang_keeps_its_place_until_its_workload_is_seen(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -49,11 +49,7 @@ async def a_gang_keeps_its_place_until_its_workload_is_seen(cluster: Cluster) ->
     assert await cluster.ask("X", replica) == NO
 
 
-def _each_by_itself(gang: Gang) -> tuple[str, str, str]:
-    return gang.namespace, gang.kind, gang.uid
-
-
-@STORIES.of("gangname", replaced(Gang, "place", property(_each_by_itself)))
+@STORIES.of("gangname", replaced(books, "_gang_slot", lambda gang: gang.uid))
 async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Cluster) -> None:
     """The answer to the first was lost on its way: its caller asks again, as it would of any API."""
     leader, replica = await opened(cluster, 2)
@@ -72,7 +68,7 @@ async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Clust
     assert cluster.charge() == 2
 
 
-@STORIES.of("gangagain", replaced(GangSums, "has_pods", lambda *_: False))
+@STORIES.of("gangagain", replaced(Books, "has_pods", lambda *_: False))
 async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cluster: Cluster) -> None:
     """As by `kubectl replace --force`: the leader has not seen the end of the first, and its pods have their grace."""
     leader, replica = await opened(cluster, 2)
@@ -91,11 +87,7 @@ async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cl
     assert cluster.charge() == 2
 
 
-def _members_beside(self: Holder) -> tuple[str, str]:
-    return self.namespace, ""
-
-
-@STORIES.of("gangfull", replaced(Holder, "draws_on", property(_members_beside)))
+@STORIES.of("gangfull", replaced(Books, "_outer", lambda *_: ""))
 async def the_pods_of_a_gang_draw_on_its_charge(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -108,7 +100,7 @@ async def the_pods_of_a_gang_draw_on_its_charge(cluster: Cluster) -> None:
     assert await cluster.ask("w2", replica, gang="W") == NO
 
 
-@STORIES.of("excess", replaced(account_usage, "_members_on", lambda *_: Decimal(0)))
+@STORIES.of("excess", replaced(books._Slot, "value", property(lambda slot: slot.own)))
 async def what_exceeds_the_gang_is_charged_to_the_pod(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 3)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -136,12 +128,12 @@ async def what_a_gang_declared_goes_with_it_and_its_pods_stay(cluster: Cluster) 
     assert await cluster.ask("C", replica, gpus=2) == YES
 
 
-def _old_generations_too(gang: Gang, view: Any, _: Any) -> Gang:
-    found = view.workloads.get(gang.uid)
-    return gang if found is None else replace(gang, declared=rewrite.at_tier(found.charges, ""), promises=())
+def _old_generations_too(entries: Sequence[Entry], view: Any, _: Any) -> Sequence[Entry]:
+    found = view.workloads.get(entries[0].uid)
+    return entries if found is None else (replace(entries[0], state="Used", wants=found.charges, attempt=0),)
 
 
-@STORIES.of("scale", replaced(rewrite, "_seen", _old_generations_too))
+@STORIES.of("scale", replaced(rewrite, "_gang_seen", _old_generations_too))
 async def a_gang_that_grows_has_both_until_the_change_is_seen(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -196,8 +188,8 @@ async def a_gang_moves_with_its_namespace(cluster: Cluster) -> None:
     assert await cluster.ask("C", replica) == NO
 
 
-async def _nothing() -> tuple[tuple[()], tuple[()]]:
-    return (), ()
+async def _nothing() -> tuple[()]:
+    return ()
 
 
 @STORIES.of("adopt", replaced(rewrite, "_covers", lambda *_: True))
@@ -217,7 +209,7 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
     await seen(cluster, leader)
     account = cluster.account()
     assert account is not None
-    assert [each.uid for each in account.gangs] == ["W"]
+    assert [uid for _, uid in account.gangs] == ["W"]
     await cluster.gone("w1")
     await seen(cluster, leader)
     assert await cluster.ask("D", replica) == NO, "its place is kept while its pods are made again"
@@ -235,7 +227,7 @@ async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> N
     assert [await cluster.ask(pod, replica, gang="W") for pod in ("a", "b", "c", "d", "e")] == [YES] * 4 + [NO]
 
 
-async def _no_end_is_read(self: Proof, gang: Gang, _: object) -> bool:
+async def _no_end_is_read(self: Proof, gang: Entry) -> bool:
     return await self._workloads.find(gang.kind, gang.namespace, gang.name) is None
 
 
@@ -277,7 +269,7 @@ async def joined(cluster: Cluster, replica: Process, name: str, group: str, size
     return YES if isinstance(await replica.book(pod), Booked) else NO
 
 
-@STORIES.of("group", replaced(Gang, "let_in_with", property(lambda _: ())))
+@STORIES.of("group", replaced(rewrite, "_largest", lambda _: ()))
 async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
     """It holds its place while one of its pods exists, and goes with the last."""
     leader, replica = await opened(cluster, 4)
@@ -296,11 +288,11 @@ async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster:
     assert cluster.charge() == 0
 
 
-def _of_any_namespace(self: Holder) -> tuple[str, str]:
-    return "n", self.gang
+def _of_any_namespace(self: Entry) -> tuple[str, str]:
+    return "n", self.uid if self.kind else self.of
 
 
-@STORIES.of("namespace", replaced(Holder, "draws_on", property(_of_any_namespace)))
+@STORIES.of("namespace", replaced(Entry, "gang", property(_of_any_namespace)))
 async def a_pod_of_another_namespace_draws_on_nothing(cluster: Cluster) -> None:
     """Anybody may write a uid: a pod of one namespace holds no part of a gang in another."""
     leader, replica = await opened(cluster, 3)

@@ -12,11 +12,13 @@ from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.kube.errors import ApiError
+from webhook.ledger import draft
 from webhook.ledger.account import Account
-from webhook.ledger.leader import gated_pods, line, line_booking, opening
+from webhook.ledger.draft import Draft
+from webhook.ledger.leader import ended_pods, opening, queue, queue_booking
+from webhook.ledger.leader.ended_pods import EndedPods
 from webhook.ledger.leader.expiry import Proof
-from webhook.ledger.leader.gated_pods import GatedPod, GatedPods
-from webhook.ledger.leader.line_entry import LineEntry
+from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
 
 STORIES = Stories()
@@ -98,7 +100,7 @@ async def a_pod_that_has_changed_is_looked_at_anew(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["A"]
 
 
-@STORIES.of("strict", replaced(opening.Opening, "_reserves", lambda *_: False))
+@STORIES.of("strict", replaced(queue_booking._Queue, "_reserve", lambda *_: None))
 async def nobody_passes_the_first_of_a_strict_line(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A")
@@ -112,7 +114,7 @@ async def nobody_passes_the_first_of_a_strict_line(cluster: Cluster) -> None:
     assert cluster.open() == ["B"]
 
 
-@STORIES.of("reserve", replaced(opening.Opening, "_note_head", lambda *_, **__: None))
+@STORIES.of("reserve", replaced(queue_booking._Queue, "_until", lambda *_: 0))
 async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> None:
     await holding(cluster, 2, reserveSeconds=60)
     await cluster.gated("A")
@@ -125,14 +127,12 @@ async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> N
     assert cluster.open() == ["A", "C"]
 
 
-def _as_if_none_were_opening(pods: Any, _: object, *more: Any) -> Any:
-    return _SINGLY(pods, (), *more)
+def _in_any_slot(self: Draft, booking: Any, entry: Any) -> list[Any]:
+    left = [each.uid for each in self._entries.values() if each.state == "Left" and each.maker == entry.maker]
+    return [*(structs.replace(entry, slot=uid) for uid in left), entry]
 
 
-_SINGLY = line._singly
-
-
-@STORIES.of("one heir", replaced(line, "_singly", _as_if_none_were_opening))
+@STORIES.of("one heir", replaced(Draft, "_tries", _in_any_slot))
 async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cluster: Cluster) -> None:
     leader = await holding(cluster, 3)
     await cluster.gated("A", controller="rs")
@@ -140,7 +140,7 @@ async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cl
     await cluster.time(1)
     await cluster.gated("C", gpus=3, priority=1000)
     leader.client.hold("PATCH")
-    await cluster.gone("A")
+    await cluster.deleted("A")
     await cluster.gated("A2", controller="rs")
     await cluster.time(1)
     await cluster.gated("A3", controller="rs")
@@ -150,7 +150,7 @@ async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cl
     assert cluster.open() == ["B", "A2"]
 
 
-@STORIES.of("lapsed", replaced(GatedPods, "is_kept", lambda *_: False))
+@STORIES.of("lapsed", replaced(EndedPods, "put", lambda *_: None))
 async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A", controller="mine")
@@ -169,35 +169,7 @@ async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(clust
     assert cluster.open() == ["C", "B2"]
 
 
-def _from_now(self: opening.Opening, name: str, waiting: Any, *_: object, kept: bool) -> None:
-    _NOTE_HEAD(self, name, waiting, [each.uid for each in self._heads.values()], kept=kept)
-
-
-_NOTE_HEAD = opening.Opening._note_head
-
-
-@STORIES.of("early", replaced(opening.Opening, "_note_head", _from_now))
-async def heads_that_leave_one_after_another_keep_it_no_longer(cluster: Cluster) -> None:
-    """Else whoever has enough of them, and deletes each before its time, keeps all others waiting for ever."""
-    await holding(cluster, 2, reserveSeconds=60)
-    await cluster.gated("A")
-    await cluster.time(1)
-    await cluster.gated("B", gpus=2)
-    await cluster.gated("C", gpus=2)
-    await cluster.gated("D")
-    await cluster.time(50)
-    await cluster.gone("B")
-    await cluster.time(5)
-    assert cluster.open() == ["A"]
-    await cluster.time(15)
-    assert cluster.open() == ["A", "D"]
-
-
-def _whoever_is_first(self: opening.Opening, name: str, waiting: Any, *more: Any, kept: bool) -> None:
-    _NOTE_HEAD(self, name, [structs.replace(each, in_vain=False) for each in waiting], *more, kept=kept)
-
-
-@STORIES.of("in vain", replaced(opening.Opening, "_note_head", _whoever_is_first))
+@STORIES.of("in vain", replaced(queue_booking, "whole_shortfall", lambda *_: None))
 async def who_waits_in_vain_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
     """Else nobody kept anything any more as soon as its time had ended."""
     await holding(cluster, 2, reserveSeconds=60)
@@ -236,7 +208,7 @@ async def gates_that_cannot_be_opened_hold_up_nobody_elses(cluster: Cluster) -> 
     assert cluster.open() == [*"ABCDEFGH"]
 
 
-@STORIES.of("never", replaced(line_booking, "whole_shortfall", lambda *_: None))
+@STORIES.of("never", replaced(queue_booking, "whole_shortfall", lambda *_: None))
 async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A")
@@ -249,7 +221,7 @@ async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> Non
     assert cluster.open() == ["C"]
 
 
-@STORIES.of("tier", replaced(line, "_turn", lambda each, _: each.first.turn[2]))
+@STORIES.of("tier", replaced(queue, "_turn", lambda pod, _: (0, "", pod.uid)))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
     await cluster.gated("A")
@@ -261,7 +233,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["D", "B", "C"]
 
 
-@STORIES.of("heir", replaced(GatedPods, "vacant", lambda _: {}))
+@STORIES.of("heir", replaced(draft, "_hands_on", lambda _: False))
 async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
@@ -269,16 +241,16 @@ async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cl
     await cluster.gated("B", priority=1000)
     await cluster.time(1)
     await cluster.gated("C", controller="rs")
-    await cluster.gone("A")
+    await cluster.deleted("A")
     await cluster.time(1)
     assert cluster.open() == ["C"]
     await cluster.gated("D", controller="rs")
-    await cluster.gone("C")
+    await cluster.deleted("C")
     await cluster.time(1)
     assert cluster.open() == ["D"]
 
 
-@STORIES.of("keep", replaced(GatedPods, "kept", lambda _: iter(())))
+@STORIES.of("keep", replaced(EndedPods, "put", lambda *_: None))
 async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next(cluster: Cluster) -> None:
     """A StatefulSet, and a Deployment that recreates, make it only when the old one is gone."""
     await holding(cluster, 1)
@@ -295,11 +267,11 @@ async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next
     # No controller makes another one, so it is not kept for long.
     await cluster.preempt("C")
     await cluster.gone("C")
-    await cluster.time(gated_pods.PREEMPTED_SECONDS + 1)
+    await cluster.time(ended_pods.PREEMPTED_SECONDS + 1)
     assert cluster.open() == ["B"]
 
 
-@STORIES.of("evicted", replaced(gated_pods, "PREEMPTED_SECONDS", 5.0))
+@STORIES.of("evicted", replaced(ended_pods, "PREEMPTED_SECONDS", 5))
 async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Cluster) -> None:
     """The Job controller makes the next pod 10 s after the end of the last one."""
     await holding(cluster, 1)
@@ -314,26 +286,22 @@ async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Clu
     assert cluster.open() == ["A2"]
 
 
-@STORIES.of("no larger", replaced(line, "may_inherit", lambda *_: True))
+@STORIES.of("no larger", replaced(Draft, "adds_nothing", lambda *_: True))
 async def nobody_takes_a_place_that_is_smaller(cluster: Cluster) -> None:
-    """Whoever may create pods may say of whose controller they are."""
+    """It would add to the row, so it waits for it."""
     await holding(cluster, 3)
     await cluster.gated("A", controller="rs")
     await cluster.gated("B", gpus=2)
     await cluster.time(1)
     await cluster.gated("C", gpus=3, priority=1000)
     await cluster.gated("D", gpus=2, controller="rs")
-    await cluster.gone("A")
-    await cluster.gone("B")
+    await cluster.deleted("A")
+    await cluster.deleted("B")
     await cluster.time(6)
     assert cluster.open() == ["C"]
 
 
-def _all_within(pods: list[Any], *_: object) -> tuple[list[Any], list[Any]]:
-    return pods, []
-
-
-@STORIES.of("no more", replaced(line, "_divided", _all_within))
+@STORIES.of("no more", replaced(Draft, "adds_nothing", lambda *_: True))
 async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
     await holding(cluster, 3)
     await cluster.declared("G", gpus=2)
@@ -346,7 +314,12 @@ async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
     assert cluster.open() == ["A", "B"]
 
 
-@STORIES.of("beyond", replaced(line, "_divided", _all_within))
+def _with_all_its_pods(self: Any, waiting: Any, booking: Any) -> Any:
+    answers = [self._copy.book(each) for each in (booking, *(queue.booking_of(pod, self._tenant) for pod in waiting.pods))]
+    return answers[0]
+
+
+@STORIES.of("beyond", replaced(queue_booking._Queue, "_booked", _with_all_its_pods))
 async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
     await holding(cluster, 3)
     await cluster.gated("A", gpus=3)
@@ -354,6 +327,7 @@ async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
     await cluster.declared("G", gpus=2)
     await cluster.gated("B", gang="G")
     await cluster.gated("C", gang="G")
+    await cluster.time(2)
     await cluster.gated("D")
     await cluster.gated("E", gang="G")
     await cluster.gone("A")
@@ -361,14 +335,7 @@ async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
     assert cluster.open() == ["B", "C", "D"]
 
 
-def _never_of_a_gang(pod: GatedPod, vacant: Any, gangs: Any, *more: Any) -> Any:
-    return None if pod.holding.gang else _TAKE_PLACE(pod, vacant, gangs, *more)
-
-
-_TAKE_PLACE = line._take_place
-
-
-@STORIES.of("beyond the least", replaced(line, "_take_place", _never_of_a_gang))
+@STORIES.of("beyond the least", replaced(EndedPods, "put", lambda *_: None))
 async def a_pod_beyond_the_least_of_its_gang_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     """A RayCluster runs with more workers than it can't do without, and one of them is preempted."""
     await holding(cluster, 3)
@@ -386,16 +353,12 @@ async def a_pod_beyond_the_least_of_its_gang_takes_the_place_of_its_predecessor(
     assert cluster.open() == ["A", "B", "C2"]
     await cluster.gated("A2", gang="G")
     await cluster.gated("more", gang="G")
-    await cluster.gone("A")
+    await cluster.deleted("A")
     await cluster.time(1)
     assert cluster.open() == ["B", "C2", "A2"]
 
 
-def _each_by_itself(_: object, pods: list[Any], *__: object) -> list[line.LineEntry]:
-    return [line.LineEntry((pod,)) for pod in pods]
-
-
-@STORIES.of("whole", replaced(line, "_of_gang", _each_by_itself))
+@STORIES.of("whole", replaced(queue, "gang_of", lambda *_: None))
 async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -> None:
     await holding(cluster, 3)
     await cluster.gated("A", gpus=2)
@@ -411,11 +374,7 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     assert cluster.charge() == 2
 
 
-def _beside_its_pod(copy: Any, booking: Any, _: PodView) -> Any:
-    return copy.book(booking)
-
-
-@STORIES.of("grows from one", replaced(line_booking, "_book_whole", _beside_its_pod))
+@STORIES.of("grows from one", replaced(queue_booking, "book_with_its_pods", lambda copy, _, gang: copy.book(gang)))
 async def a_job_of_one_pod_that_grows_needs_no_room_for_that_pod_again(cluster: Cluster) -> None:
     """Its pod has counted alone so far. Else it would wait for five of four GPUs, and keep all from those behind it."""
     await holding(cluster, 4)
@@ -424,6 +383,7 @@ async def a_job_of_one_pod_that_grows_needs_no_room_for_that_pod_again(cluster: 
     await cluster.declared("G", gpus=4)
     for name in "BCD":
         await cluster.gated(name, gang="G")
+    await cluster.time(2)
     await cluster.gated("E")
     await cluster.time(1)
     assert cluster.open() == ["A", "B", "C", "D"]
@@ -439,7 +399,7 @@ def _of_its_gang(pod: GatedPod, _: PodView) -> tuple[str, str] | None:
     return (pod.holding.namespace, pod.holding.gang) if pod.holding.gang else None
 
 
-@STORIES.of("orphan", replaced(line, "_gang_of", _of_its_gang))
+@STORIES.of("orphan", replaced(queue, "gang_of", _of_its_gang))
 async def a_pod_that_outlives_its_workload_waits_by_itself(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", gang="G", controller="")
@@ -451,7 +411,7 @@ def _of_its_mark(pod: GatedPod, _: PodView) -> tuple[str, str]:
     return pod.holding.namespace, pod.holding.gang
 
 
-@STORIES.of("left alone", replaced(line, "_gang_of", _of_its_mark))
+@STORIES.of("left alone", replaced(queue, "gang_of", _of_its_mark))
 async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster: Cluster) -> None:
     """A JobSet was deleted without its Jobs. The pod's mark names it for ever."""
     await holding(cluster, 1)
@@ -461,17 +421,17 @@ async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster
     assert cluster.open() == ["A"]
 
 
-_OF_THE_FIRST_POD = property(lambda self: self.first.turn)
+def _by_its_own_age(pod: GatedPod, _: object) -> tuple[int, str, str]:
+    return -pod.priority, pod.gated.since, pod.uid
 
 
-@STORIES.of("middle", replaced(LineEntry, "turn", _OF_THE_FIRST_POD))
-async def a_gang_is_as_old_as_its_middle_pod(cluster: Cluster) -> None:
-    """Else one old pod lets any gang pass: of a Job that grows, or one that says it is of the gang."""
-    await holding(cluster, 4)
-    await cluster.gated("A", gpus=4)
+@STORIES.of("age", replaced(queue, "_turn", _by_its_own_age))
+async def a_gang_is_as_old_as_its_workload(cluster: Cluster) -> None:
+    """Its pod has crashed, and its controller waits before it makes the next: it does not begin at the end again."""
+    await holding(cluster, 2)
+    await cluster.gated("A", gpus=2)
     await cluster.time(1)
-    await cluster.declared("G", gpus=3)
-    await cluster.gated("old", gang="G")
+    await cluster.declared("G", gpus=2)
     await cluster.time(5)
     await cluster.gated("B", gpus=2)
     await cluster.time(5)
@@ -479,14 +439,11 @@ async def a_gang_is_as_old_as_its_middle_pod(cluster: Cluster) -> None:
     await cluster.gated("newer", gang="G")
     await cluster.gone("A")
     await cluster.time(1)
-    assert cluster.open() == ["B"]
-    await cluster.gone("B")
-    await cluster.time(1)
-    assert cluster.open() == ["old", "new", "newer"]
+    assert cluster.open() == ["new", "newer"]
 
 
 def _promised_alone(account: Account, view: PodView) -> list[GatedPod]:
-    return [each for each in line.let_in_by(account, view) if each.asks_for_gpus]
+    return [each for each in queue.let_in_by(account, view) if each.asks_for_gpus]
 
 
 @STORIES.of("members", replaced(opening, "let_in_by", _promised_alone))

@@ -81,8 +81,8 @@ async def a_namespace_is_closed_in_the_old_ledger_before_it_is_opened_in_the_new
     assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
 
 
-async def _nothing_carried(*_: object) -> tuple[tuple[()], tuple[()]]:
-    return (), ()
+async def _nothing_carried(*_: object) -> tuple[()]:
+    return ()
 
 
 @STORIES.of("carry", replaced(Moving, "_carried", _nothing_carried))
@@ -172,7 +172,7 @@ _begin = Reopening.begin
 
 def _without_namespaces(self: Any, *args: Any) -> Any:
     base = _begin(self, *args)
-    return base and Account(term=base.term, reservations=base.reservations)
+    return base and Account(term=base.term, entries=base.entries)
 
 
 @STORIES.of("refill", replaced(Reopening, "begin", _without_namespaces))
@@ -202,8 +202,8 @@ async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluste
 def _only_its_own(self: Any, *args: Any) -> Any:
     base = _begin(self, *args)
     opened = {name: state for name, state in base.namespaces.items() if state == "open"} if base else {}
-    kept = [each for each in base.reservations if each.namespace in opened] if base else []
-    return base and Account(term=base.term, namespaces=opened, reservations=tuple(kept))
+    kept = [each for each in base.entries if each.namespace in opened] if base else []
+    return base and Account(term=base.term, namespaces=opened, entries=tuple(kept))
 
 
 @STORIES.of("replaced", replaced(Reopening, "begin", _only_its_own))

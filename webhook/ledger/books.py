@@ -21,9 +21,8 @@ Amounts = tuple[Decimal, ...]
 
 
 def usage_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
-    """GPUs on each row, what is reserved for pods and for the queue included."""
-    kept = kept_of(account.entries, tenant)
-    return {row: gpus + kept[row] for row, gpus in Books(account.entries, tenant).usage.items()}
+    """GPUs on each row that pods hold or were promised, without what is reserved for the queue."""
+    return Books(account.entries, tenant).usage
 
 
 def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:

@@ -11,7 +11,7 @@ from webhook.cli.explain.explanation import refusal_of, told_of_next
 from webhook.cli.explain.next_pod import account_without, evicted_first
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
-from webhook.ledger.account import Account, Holder
+from webhook.ledger.account import Account, Entry
 from webhook.objects.phrase import Phrase
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import Charge
@@ -38,13 +38,14 @@ BATCH = charge(2, "gpu-batch")
     ids=["flavor", "no flavor", "flavor that is not known", "shares a claim", "not counted yet", "no such tier"],
 )
 def test_it_is_taken_out_of_what_its_tier_holds(pod: Charge, left: tuple[Charge, ...]) -> None:
-    assert account_without(Account(held=(H100, ANY, BATCH)), "a", pod).held == left
+    (others,) = account_without(Account(entries=(Entry(wants=(H100, ANY, BATCH)),)), "a", pod).entries
+    assert others.wants == left
 
 
 def test_one_that_is_listed_by_itself_is_not_taken_out_twice() -> None:
-    a, b = (Holder(uid=uid, namespace="alpha", charges=(charge(2),)) for uid in "ab")
-    found = account_without(Account(held=(ANY,), pods=(a, b), reservations=(a,)), "a", charge(2))
-    assert (found.held, found.pods, found.reservations) == ((ANY,), (b,), ())
+    a, b = (Entry(uid=uid, namespace="alpha", wants=(charge(2),)) for uid in "ab")
+    others = Entry(wants=(ANY,))
+    assert account_without(Account(entries=(others, a, b)), "a", charge(2)).entries == (others, b)
 
 
 def test_the_lowest_of_those_that_run_is_evicted_first() -> None:

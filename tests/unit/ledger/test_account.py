@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from webhook.ledger.account import FORMAT, Account, read_account, written_account
 
-from .accounts import a_holder, an_account
+from .accounts import an_account, an_entry
 
-ACCOUNT = an_account(a_holder("one", shared={"b": 1, "a": 2}), held=3, revision=7, term="replica-a/1").sealed("uid")
+ACCOUNT = an_account(an_entry("one", shared={"b": 1, "a": 2}), held=3, revision=7, term="replica-a/1").sealed("uid")
 
 
 def read_back(**changes: object) -> Account:
@@ -23,13 +23,13 @@ def test_what_was_written_is_read_and_is_sealed_for_its_object_alone():
 
 
 def test_whatever_is_edited_breaks_the_seal():
-    for changes in ({"reservations": []}, {"held": []}, {"namespaces": {}}, {"term": "mine"}, {"revision": 8}):
+    for changes in ({"entries": []}, {"namespaces": {}}, {"term": "mine"}, {"revision": 8}):
         assert not read_back(**changes).is_sealed("uid"), changes
     assert not replace(ACCOUNT, seal="").is_sealed("uid")
 
 
 def test_no_account_and_an_unreadable_one_are_empty_and_unsealed():
-    for status in ({}, {"ledger": None}, {"ledger": {"revision": "many"}}, {"ledger": {"reservations": [{}]}}):
+    for status in ({}, {"ledger": None}, {"ledger": {"revision": "many"}}, {"ledger": {"entries": [3]}}):
         assert read_account(status) == Account()
     assert not Account().is_sealed("uid")
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.ledger.accounts import TEAM, a_booking, a_holder, an_account, tenant
+from tests.unit.ledger.accounts import TEAM, a_booking, an_account, an_entry, tenant
 from webhook.kube.errors import Conflict
 from webhook.ledger.draft import MOST_RESERVATIONS
 from webhook.ledger.memory import MemoryLedger, MemoryStore
@@ -28,7 +28,7 @@ async def test_of_two_writes_that_began_at_one_version_one_wins() -> None:
     await store.put(first)
     with pytest.raises(Conflict):
         await store.put(second)
-    assert [each.uid for each in store.newest("alpha").account.reservations] == ["one"]
+    assert [each.uid for each in store.newest("alpha").account.reserved] == ["one"]
     assert told == ["alpha"]
 
 
@@ -71,6 +71,6 @@ async def test_a_quota_that_changes_is_that_of_the_next_booking() -> None:
 
 async def test_too_many_at_once_are_told_to_try_again() -> None:
     ledger, alpha = MemoryLedger(), tenant(5000)
-    ledger.store.set(alpha, an_account(*(a_holder(f"uid-{number}") for number in range(MOST_RESERVATIONS // 2))))
+    ledger.store.set(alpha, an_account(*(an_entry(f"uid-{number}") for number in range(MOST_RESERVATIONS // 2))))
     with pytest.raises(TryAgain, match="are being created at once"):
         await ledger.book(a_booking("one-more", tenant=alpha))

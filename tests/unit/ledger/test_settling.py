@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.clock import Clock
-from tests.unit.ledger.accounts import a_holder, an_account, tenant
+from tests.unit.ledger.accounts import an_account, an_entry, tenant
 from webhook.ledger.account import Account
 from webhook.ledger.leader.counting import MOST_SETTLED, SETTLE_SECONDS, Settling
 from webhook.ledger.versions import Version
@@ -12,7 +12,7 @@ from webhook.policy.quota.usage_status import Status
 
 ALPHA = tenant(100)
 SAID: Status = {"observedGeneration": 1}
-PROMISED, SEEN = an_account(a_holder("one")), an_account(held=1)
+PROMISED, SEEN = an_account(an_entry("one")), an_account(held=1)
 
 
 def a_version(account: Account) -> Version:
@@ -41,11 +41,11 @@ def test_nothing_to_write_is_not_due():
 
 
 def test_many_settled_reservations_do_not_wait():
-    promised = an_account(*(a_holder(f"pod-{number}") for number in range(MOST_SETTLED)))
+    promised = an_account(*(an_entry(f"pod-{number}") for number in range(MOST_SETTLED)))
     assert not Settling(Clock()).may_wait(a_version(promised), an_account(held=MOST_SETTLED), SAID)
 
 
-PREEMPTED = an_account(pods=(a_holder("one", preempted=True),))
+PREEMPTED = an_account(an_entry("one", state="Used", preempted=True))
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,8 @@ class _Queue:
             return
 
         # 2. It has so much time from when it was first.
-        before, limit, now = self._heads.get(waiting.uid), self._tenant.reserve_seconds, self._view.ended.now()
-        until = before.until if before else 0 if limit is None else int(now) + limit
-        keeps = dict[str, Decimal]()
-        if until and until <= now:
+        until, keeps = self._until(waiting.uid), dict[str, Decimal]()
+        if until and until <= self._view.ended.now():
             self._overstayed |= lacking
         else:
             self._reserved |= lacking
@@ -144,6 +142,13 @@ class _Queue:
                 until=until,
             )
         )
+
+    def _until(self, uid: str) -> int:
+        """When its time is over, in seconds since 1970; 0 for never. An account says since when it is first."""
+        before, limit = self._heads.get(uid), self._tenant.reserve_seconds
+        if before is not None:
+            return before.until
+        return 0 if limit is None else int(self._view.ended.now()) + limit
 
     def _rows(self, waiting: Waiting) -> set[QuotaRow]:
         """Those on which it draws. Thousands of pods share a charge."""

@@ -8,7 +8,7 @@ reservations go, and why no other may: docs/ledger.md.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -42,7 +42,9 @@ def rewritten(
     reserved = [
         each for each in pods if each.state == "Reserved" and each.key not in lapsed and not is_seen(each, view)
     ]
-    gangs = [*_gangs_seen(account, view, lapsed), *_adopted(account, view, part)]
+    known = [entries for (namespace, _), entries in account.gangs.items() if namespace in account.namespaces]
+    gangs = [gang for entries in known for gang in _gang_seen(entries, view, lapsed)]
+    gangs += _adopted(account, view, part)
     left = list(_left(pods, view, account.namespaces)) if holds else []
 
     # 2. Pods that share a slot stand one by one. One that took the slot of another stands alone once that one is gone.
@@ -105,36 +107,32 @@ def _left(pods: Iterable[Entry], view: PodView, namespaces: Container[str]) -> I
             yield each
 
 
-def largest(charges: Iterable[tuple[Charge, ...]]) -> tuple[Charge, ...]:
+def _largest(charges: Iterable[tuple[Charge, ...]]) -> tuple[Charge, ...]:
     """The most GPUs of these."""
     return max(charges, key=together, default=())
 
 
-def _gangs_seen(account: Account, view: PodView, lapsed: Collection[EntryKey]) -> Iterator[Entry]:
-    """The gangs by this view, in the order in which they came: what each declares, and what may still be stored."""
-    for (namespace, uid), entries in account.gangs.items():
-        if namespace not in account.namespaces:
-            continue
-        gang, found, let_in = entries[0], view.workloads.get(uid), [each.wants for each in entries]
-        declared = next((each.wants for each in entries if each.state == "Used"), ())
-        promises = [each for each in entries if each.state == "Reserved"]
-        if gang.of_pods:  # a group without a workload holds all that it was let in with while one of its pods exists
-            there = bool(view.held_by(gang.gang, ()))
-            declared, promises = (largest(let_in), []) if there else ((), promises)
-        elif found is None:  # nothing is left of one that has ended
-            ended = view.workloads.has_ended(uid)
-            declared = () if ended or view.workloads.lists(gang.kind) else declared
-            promises = [] if ended else promises
-        else:  # what it declares, if that was let in or its pods hold it; else what was let in: nobody may have been asked
-            seen = declared if found.charges is None else at_tier(found.charges, gang.tier)
-            if found.charges is not None:
-                promises = [each for each in promises if not _is_fulfilled(each, found, seen)]
-            asked = _by_tier(seen)
-            fits = any(_is_within(asked, _by_tier(each)) for each in let_in) or _covers(view.held_by(gang.gang, ()), seen)
-            declared = seen if fits else largest(let_in)
-        if declared:
-            yield replace(gang, state="Used", wants=declared, generation=0, attempt=0)
-        yield from (each for each in promises if each.key not in lapsed)
+def _gang_seen(entries: Sequence[Entry], view: PodView, lapsed: Collection[EntryKey]) -> Iterator[Entry]:
+    """A gang by this view: what it declares, and what may still be stored."""
+    gang, let_in = entries[0], [each.wants for each in entries]
+    declared = next((each.wants for each in entries if each.state == "Used"), ())
+    promises = [each for each in entries if each.state == "Reserved"]
+    found, held = view.workloads.get(gang.uid), view.held_by(gang.gang, ())
+    if gang.of_pods:  # a group without a workload holds all that it was let in with while one of its pods exists
+        declared, promises = (_largest(let_in), []) if held else ((), promises)
+    elif found is None:  # nothing is left of one that has ended
+        ended = view.workloads.has_ended(gang.uid)
+        declared = () if ended or view.workloads.lists(gang.kind) else declared
+        promises = [] if ended else promises
+    else:  # what it declares, if that was let in or its pods hold it; else what was let in: nobody may have been asked
+        seen = declared if found.charges is None else at_tier(found.charges, gang.tier)
+        if found.charges is not None:
+            promises = [each for each in promises if not _is_fulfilled(each, found, seen)]
+        fits = any(_is_within(_by_tier(seen), _by_tier(each)) for each in let_in) or _covers(held, seen)
+        declared = seen if fits else _largest(let_in)
+    if declared:
+        yield replace(gang, state="Used", wants=declared, generation=0, attempt=0)
+    yield from (each for each in promises if each.key not in lapsed)
 
 
 def _is_fulfilled(promise: Entry, found: Declared, seen: tuple[Charge, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""What stays free for whom in a line, of claims that pods share and of gangs for which an account has no place."""
+"""Who waits in a queue, as what and in which order, and what is reserved for whom."""
 
 from decimal import Decimal
 
@@ -7,19 +7,20 @@ from msgspec.structs import replace
 
 from tests.unit.clock import Clock
 from webhook.ledger import draft
-from webhook.ledger.account import Account, Gang, Promise
-from webhook.ledger.leader.kept_free import places_kept
-from webhook.ledger.leader.line_booking import book_line
+from webhook.ledger.account import Account, Entry
+from webhook.ledger.books import usage_of
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.queue_booking import book_queue
+from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Declared, Gated, Holding
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
-from .accounts import TEAM, a_holding, an_account, tenant
+from .accounts import TEAM, a_gang, a_holding, a_sum, an_account, reserved, tenant
 
-EIGHT = tenant(8)
+EIGHT = replace(tenant(8), on_exceed="Hold")
 
 
 def sharing(name: str, **fields: object) -> Holding:
@@ -37,16 +38,17 @@ def a_view(**pods: Holding) -> PodView:
 def booked(account: Account, view: PodView, whose: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
     """The account once the line is booked, and who waits on."""
     copy = WorkingCopy(Version(TenantQuota("alpha", 1, whose), account, sealed=True, tenant=whose))
-    return copy, [each.waiting.uid for each in book_line(copy, view, strict=True)]
+    return copy, [each.waiting.uid for each in book_queue(copy, view)]
 
 
-def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_an_heir() -> None:
+def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_the_next_pod() -> None:
     view = a_view(one=sharing("one", ends_in=30.0), two=sharing("two", ends_in=30.0))
     view.release("one")
-    assert [each.gpus for each in places_kept(an_account(), view)] == [1]
+    account = rewritten(an_account(), view, holds=True)
+    assert [(each.state, each.uid) for each in account.entries] == [("Used", ""), ("Left", "one")]
+    assert usage_of(account, EIGHT) == {EIGHT.rows[0]: 6}
     view.release("two")
-    assert sum(each.own for each in places_kept(an_account(), view)) == 2
-    assert [each.gpus for each in places_kept(an_account(), view)] == [5, 5], "they share the claim"
+    assert usage_of(rewritten(account, view, holds=True), EIGHT) == {EIGHT.rows[0]: 6}, "they share the claim"
 
 
 def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +60,7 @@ def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monk
     gang = Declared("Job.batch", TEAM, "job", 1, (Charge(Decimal(2), "gpu-batch"),))
     view.workloads.observe("job", gang)
     copy, waiting = booked(an_account(), view)
-    assert [each.uid for each in copy.account.reservations] == ["next"]
+    assert reserved(copy.account) == ["next"]
     assert waiting == ["job"]
 
 
@@ -75,11 +77,11 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
         more=a_holding("more", controller="job", gated=gated[1]),
     )
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (five,)))
-    gang = Gang(uid="job", namespace=TEAM, kind="Job.batch", name="job", declared=(four,))
-    account = replace(an_account(gangs=(gang,)), held=(high[1],))
+    some = a_sum(4, namespace=TEAM, of="job")
+    account = an_account(Entry(wants=(high[1],)), a_gang("job", four), some)
     copy, waiting = booked(account, view, whose)
     assert waiting == ["head"]
-    assert [each.promises[0].charges for each in copy.account.gangs] == [(five,)]
+    assert [each.wants for each in copy.account.reserved if each.is_gang] == [(five,)]
 
 
 def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_kept() -> None:
@@ -92,9 +94,9 @@ def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_k
         next=a_holding("next", controller="rs", charge=claim, gated=gated),
     )
     view.release("gone")
-    copy, waiting = booked(an_account(claims=(claim,)), view, tenant(5))
+    copy, waiting = booked(an_account(Entry(wants=(claim,))), view, tenant(5))
     assert waiting == []
-    assert [each.uid for each in copy.account.reservations] == ["next"]
+    assert reserved(copy.account) == ["next"]
 
 
 def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None:
@@ -108,10 +110,10 @@ def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None
         low=a_holding("low", charge=Charge(Decimal(8), "gpu-interactive"), gated=gated[1]),
     )
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (eight,)))
-    gang = Gang(uid="job", namespace=TEAM, kind="Job.batch", name="job", declared=(four,))
-    copy, waiting = booked(replace(an_account(gangs=(gang,)), held=(other,)), view, whose)
+    account = an_account(Entry(wants=(other,)), a_gang("job", four), a_sum(4, namespace=TEAM, of="job"))
+    copy, waiting = booked(account, view, whose)
     assert waiting == ["job"]
-    assert [each.uid for each in copy.account.reservations] == ["low"]
+    assert reserved(copy.account) == ["low"]
 
 
 THREE, FOUR, EIGHT_ASKED = (Charge(Decimal(gpus), "gpu-batch") for gpus in (3, 4, 8))
@@ -125,30 +127,28 @@ def three_of_four(waiting: int, asked: tuple[Charge, ...] | None) -> tuple[Accou
         pods[f"new-{number}"] = a_holding(f"new-{number}", controller="job", gated=gated)
     view = a_view(**pods)
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, asked))
-    gang = Gang(uid="job", namespace=TEAM, kind="Job.batch", name="job", declared=(FOUR,), held=(THREE,))
-    return an_account(gangs=(gang,)), view
+    return an_account(a_gang("job", FOUR), a_sum(3, namespace=TEAM, of="job")), view
 
 
 def test_a_gang_that_waits_to_grow_gets_the_pod_back_that_it_lost() -> None:
     """Else three of four pods keep four GPUs, and wait for the fourth until there is room for eight."""
     copy, waiting = booked(*three_of_four(5, (EIGHT_ASKED,)), tenant(7))
-    assert [each.uid for each in copy.account.reservations] == ["new-0"]
+    assert reserved(copy.account) == ["new-0"]
     assert waiting == ["job"]
 
 
 def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that_it_lost() -> None:
     """Its runtime may have been deleted while it runs."""
     copy, waiting = booked(*three_of_four(2, None), tenant(4))
-    assert [each.uid for each in copy.account.reservations] == ["new-0"]
+    assert reserved(copy.account) == ["new-0"]
     assert waiting == ["new-1"]
 
 
 def test_so_does_one_that_was_promised_its_room_and_was_not_seen_since() -> None:
     account, view = three_of_four(2, None)
-    promised = Promise(generation=2, attempt=1, charges=(FOUR,))
-    gangs = tuple(replace(each, declared=(), promises=(promised,)) for each in account.gangs)
-    copy, waiting = booked(replace(account, gangs=gangs), view, tenant(4))
-    assert [each.uid for each in copy.account.reservations] == ["new-0"]
+    promised = a_gang("job", FOUR, state="Reserved", generation=2, attempt=1)
+    copy, waiting = booked(an_account(promised, account.entries[1]), view, tenant(4))
+    assert reserved(copy.account) == ["new-0"]
     assert waiting == ["new-1"]
 
 
@@ -164,7 +164,7 @@ def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, ke
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (FOUR,)))
     copy, waiting = booked(an_account(held=1), view, tenant(quota))
     assert waiting == []
-    assert [each.uid for each in copy.account.reservations] == ["new-0", "new-1", "new-2"]
+    assert reserved(copy.account) == ["new-0", "new-1", "new-2"]
     assert copy.usage == {QuotaRow(Decimal(quota)): 4}
 
 
@@ -176,7 +176,7 @@ def test_who_moves_to_another_tenant_keeps_nothing_from_those_who_stay() -> None
         stays=a_holding("stays", gated=gated[1]),
     )
     copy, waiting = booked(an_account(namespaces={TEAM: "open", "moving": "closed"}), view)
-    assert [each.uid for each in copy.account.reservations] == ["stays"]
+    assert reserved(copy.account) == ["stays"]
     assert waiting == []
 
 
@@ -190,18 +190,18 @@ def test_a_pod_is_not_booked_alone_while_its_controller_may_be_a_gang() -> None:
     """The watch of Jobs may lag behind that of pods, and half a gang would hold its GPUs for ever."""
     view = a_view(one=of_job("one"), two=of_job("two"))
     copy, waiting = booked(an_account(), view)
-    assert (copy.account.reservations, waiting) == ((), [])
+    assert (reserved(copy.account), waiting) == ([], [])
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, (Charge(Decimal(2), "gpu-batch"),)))
     copy, _ = booked(an_account(), view)
-    assert [each.uid for each in copy.account.reservations] == ["one", "two"]
-    assert [each.uid for each in copy.account.gangs] == ["job"]
+    assert reserved(copy.account) == ["one", "two"]
+    assert [uid for _, uid in copy.account.gangs] == ["job"]
 
 
 def test_a_pod_of_a_suspended_gang_waits_until_the_view_shows_that_it_was_resumed() -> None:
     view = a_view(one=of_job("one"))
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, (), stopped=True))
     copy, waiting = booked(an_account(), view)
-    assert (copy.account.reservations, waiting) == ((), [])
+    assert (reserved(copy.account), waiting) == ([], [])
 
 
 @pytest.mark.parametrize("seen", ["a single pod", "another namespace", "ended"])
@@ -214,18 +214,4 @@ def test_a_pod_that_can_be_of_no_gang_is_booked_alone(seen: str) -> None:
         namespace, charges = (TEAM, ()) if seen == "a single pod" else ("other", (Charge(Decimal(2), "gpu-batch"),))
         view.workloads.observe("job", Declared("Job.batch", namespace, "job", 1, charges))
     copy, _ = booked(an_account(), view)
-    assert [each.uid for each in copy.account.reservations] == ["one"]
-
-
-def test_a_gang_of_two_tiers_passes_nobody_of_the_lower_one() -> None:
-    """One pod of a higher tier would take GPUs for all of the gang before others."""
-    high, low = Charge(Decimal(1), "gpu-training"), Charge(Decimal(5), "gpu-batch")
-    before, later = Gated(400, "2026-01-01T00:00:00Z", "1"), Gated(1000, "2026-01-01T00:00:01Z", "2")
-    view = a_view(
-        first=a_holding("first", 6, gated=before),
-        master=a_holding("master", controller="job", charge=high, gated=later),
-    )
-    view.workloads.observe("job", Declared("PyTorchJob.kubeflow.org", TEAM, "job", 1, (high, low)))
-    copy, waiting = booked(an_account(), view)
-    assert [each.uid for each in copy.account.reservations] == ["first"]
-    assert waiting == ["job"]
+    assert reserved(copy.account) == ["one"]
