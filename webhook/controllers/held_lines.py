@@ -122,7 +122,6 @@ class HeldLines:
             holding.charge.gpus if len(waiting.pods) == 1 and not gang else together(waiting.charges),
             holding.gated.since if holding.gated else "",
             each.short.row.label if each.short else "",
-            {row.label: each.keeps[row] for row in sorted(each.keeps, key=lambda row: row.label)},
         )
 
 

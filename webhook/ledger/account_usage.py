@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from decimal import Decimal
 
 from webhook.ledger.account import Account, Gang, GangKey, GangPlace, Holder
-from webhook.policy.quota.charges import Charge, own_gpus
+from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
@@ -195,13 +195,3 @@ class GangSums:
 
     def _on(self, row: QuotaRow, place: GangPlace, gangs: Collection[Gang], more: Decimal = NOTHING) -> Decimal:
         return max(declared_on(row, gangs), self._drawn.get(place, {}).get(row, NOTHING) + more)
-
-
-def left_to_move(account: Account, key: GangKey, flavor: str | None) -> Decimal:
-    """The GPUs that a gang was let in with and that are not on that flavor yet; none where no pod of it is there."""
-    gang = next((each for each in account.gangs if each.key == key), None)
-    if gang is None:
-        return NOTHING
-    drawn = (each.charges for each in (*account.pods, *account.reservations) if each.draws_on == key)
-    there = own_gpus(each for charges in (gang.held, *drawn) for each in charges if each.flavor == flavor)
-    return own_gpus(gang.let_in_with) - there if there else NOTHING

@@ -14,13 +14,12 @@ from typing import Literal
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
-from webhook.ledger.account_usage import left_to_move, usage_of, used_of
+from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
-from webhook.policy.quota.held import KeptRow, rows_kept
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 log = logging.getLogger(__name__)
@@ -128,15 +127,9 @@ class Accounts:
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    def kept(self, tenant: Tenant) -> dict[str, KeptRow]:
-        """As the newest version says that this process knows."""
-        found = self._store.newest(tenant.name)
-        return rows_kept(found.quota.status, tenant, lambda: self.usage(tenant)) if found else {}
-
-    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
-        """As the newest version says that this process knows."""
-        found = self._store.newest(tenant.name)
-        return left_to_move(found.account, gang, flavor) if found else Decimal(0)
+    def kept(self, tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:  # noqa: ARG002 - accounts have none yet
+        """Nothing: an account does not say yet what is reserved for the queue."""
+        return {}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""

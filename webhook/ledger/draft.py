@@ -72,9 +72,9 @@ class Draft:
         if crowd:
             return NotNow(crowd)
         for victim in self._free_places(booking):
-            if self._reserve(replace(holder, heir_of=victim), adds_nothing=booking.adds_nothing) is None:
+            if self._reserve(replace(holder, heir_of=victim)) is None:
                 return Booked()
-        row = self._reserve(holder, adds_nothing=booking.adds_nothing)
+        row = self._reserve(holder)
         return Booked() if row is None else self._shortfall(booking, row)
 
     def _crowd(self, holder: Holder) -> str:
@@ -145,11 +145,11 @@ class Draft:
             ):
                 yield pod.uid
 
-    def _reserve(self, holder: Holder, *, adds_nothing: bool) -> QuotaRow | None:
-        """Add it; or leave all as it was, and say which row has no room for it (or `adds_nothing`, and counts more)."""
+    def _reserve(self, holder: Holder) -> QuotaRow | None:
+        """Add it; or leave all as it was, and say which row has no room for it."""
         after = self._usage_with(holder)
         for row, gpus in after.items():
-            if gpus > (self._usage[row] if adds_nothing else max(row.hard, self._usage[row])):
+            if gpus > max(row.hard, self._usage[row]):
                 return row
         if self._stands_alone(holder):
             self._sums.join(holder)

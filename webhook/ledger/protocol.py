@@ -1,14 +1,11 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection, Mapping
-from decimal import Decimal
+from collections.abc import Collection
 from typing import Protocol
 
 import msgspec
 
-from webhook.ledger.account import GangKey
 from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.tenants import Tenant, Usage
 
 PATIENCE_SECONDS = 1.0
@@ -20,7 +17,7 @@ class GangBooking(msgspec.Struct, frozen=True, tag=True):
     """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
 
     `tier` is the one at which all of its pods have to run, where it was demoted to that. `of_pods`: it is a group of
-    pods without a workload, and `uid` is what its pods call it.
+    pods without a workload, and `uid` is what its pods call it. `rank` is the value of the lowest of its tiers.
     """
 
     uid: str
@@ -32,6 +29,7 @@ class GangBooking(msgspec.Struct, frozen=True, tag=True):
     generation: int = 1
     tier: str = ""
     of_pods: bool = False
+    rank: int = 0
 
 
 class Booking(msgspec.Struct, frozen=True, tag=True):
@@ -40,8 +38,8 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
     `moved_from` is what the pod is charged so far, where a change of it is booked. `gang` is the uid of the gang on
     whose charge the pod draws, "" where that is its controller. `group` is booked with the first of its pods.
-    `adds_nothing`: it may have what is counted already, of its gang, of the pod that it replaces or of a claim, and
-    nothing beyond that.
+    `workload` is the uid of the outermost workload that makes the pod, "" where none does. `rank` is the value of the
+    charge's tier: GPUs that are reserved for the queue count against it unless it is higher than that of the queue.
     """
 
     holder: str
@@ -53,7 +51,8 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     moved_from: Charge | None = None
     gang: str = ""
     group: GangBooking | None = None
-    adds_nothing: bool = False
+    workload: str = ""
+    rank: int = 0
 
 
 def patience_of(booking: Booking | GangBooking) -> float:
@@ -141,11 +140,11 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
 
-    def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
-        """The rows of which a tenant's line keeps GPUs, by its status a second ago and by the usage now."""
+    def kept(self, tenant: Tenant, rank: int = 0) -> Usage:
+        """GPUs on each row that are reserved for the queue, and count against bookings of this rank.
 
-    def to_move(self, tenant: Tenant, gang: GangKey, flavor: str | None) -> Decimal:
-        """The GPUs of a gang that are not on that flavor yet, where some are; as this process knows."""
+        They are part of the usage. Those of rank 0 meet all of them.
+        """
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

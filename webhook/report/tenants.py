@@ -67,22 +67,19 @@ class PlaceShown(Shown, frozen=True):
 
 
 class HeldShown(Shown, frozen=True):
-    """Who waits for room: so many pods of so many workloads, the first of these, and the rows kept for them."""
+    """Who waits for room: so many pods of so many workloads, and the first of these."""
 
     pods: int = 0
     gpus: Gpus = 0
     workloads: int = 0
     line: tuple[PlaceShown, ...] = ()
-    kept: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         gpus = written_gpus(Decimal(str(self.gpus)))
         pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
-        whom = "them" if self.pods > 1 else "it"
-        kept = f"; what is free of {' and '.join(self.kept)} is kept for {whom}" if self.kept else ""
         more = self.workloads - len(self.line)
-        return f"{pods}{kept}" + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
+        return pods + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
 
 class TenantShown(Shown, frozen=True):
@@ -117,11 +114,10 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
 def _held(told: object) -> HeldShown:
     if not isinstance(told, dict):
         return HeldShown()
-    tiers, line, kept = (_trees(told.get(name)) for name in ("tiers", "line", "kept"))
+    tiers, line = (_trees(told.get(name)) for name in ("tiers", "line"))
     places = tuple(_place(nth, each) for nth, each in enumerate(line, 1))
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
-    rows = tuple(str(each.get("row")) for each in kept)
-    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places, rows)
+    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places)
 
 
 def _place(nth: int, told: dict[str, Any]) -> PlaceShown:

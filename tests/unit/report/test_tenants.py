@@ -81,14 +81,6 @@ def test_a_line_is_shown_place_by_place() -> None:
     assert held.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
-    kept = [{"row": "gpu-training", "tier": "gpu-training"}, {"row": "total", "tier": "gpu-training"}]
-    keeps = shown({"held": {"pods": 2, "workloads": 1, "tiers": [{"gpus": "2"}], "line": [place], "kept": kept}}).held
-    assert keeps.sentence == (
-        "2 pods wait for room, for 2 GPUs in all; what is free of gpu-training and total is kept for them"
-    )
-    one = {"pods": 1, "workloads": 1, "tiers": [{"gpus": "1"}], "line": [place], "kept": [{"row": "total"}]}
-    alone = "1 pod waits for room, for 1 GPU in all; what is free of total is kept for it"
-    assert shown({"held": one}).held.sentence == alone
     assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),
