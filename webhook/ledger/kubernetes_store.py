@@ -101,4 +101,4 @@ def _successor(copy: WorkingCopy) -> Account:
 
 def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
     """The GPUs of an account on its tenant's rows."""
-    return Count.of(usage_of(account, tenant), used_of(account, tenant), stale)
+    return Count.of(usage_of(account, tenant), used_of(account, tenant), {}, stale)

@@ -15,6 +15,8 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 class RowShown(Shown, frozen=True):
     """A row of a quota, in GPUs. `free` is what is neither used nor reserved.
 
+    `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` free for the head of the queue alone.
+
     `pending` is what of `used` is used by pods without a node, as of ten to twenty seconds ago.
 
     `on_exceed` is what is done above this row; "" where it is what is done above the others.
@@ -27,10 +29,11 @@ class RowShown(Shown, frozen=True):
     free: Gpus
     on_exceed: str = ""
     pending: Gpus = 0
+    reserved_for_queue: Gpus = 0
 
     @property
-    def numbers(self) -> tuple[str, str, str, str]:
-        return str(self.used), str(self.reserved), str(self.hard), str(self.free)
+    def numbers(self) -> tuple[str, ...]:
+        return tuple(map(str, (self.used, self.reserved, self.reserved_for_queue, self.hard, self.free)))
 
     @property
     def is_full(self) -> bool:
@@ -38,12 +41,15 @@ class RowShown(Shown, frozen=True):
         return bool(self.hard) and not self.free
 
     @property
-    def shares(self) -> tuple[float, float, float]:
-        """What pods on nodes use, what the other pods use, and what is reserved, as parts of what is allowed."""
-        if not self.hard:
-            return 0.0, 0.0, 0.0
+    def shares(self) -> tuple[float, float, float, float]:
+        """What pods on nodes use, what the other pods use, and what is reserved for pods and for the queue.
+
+        Each is a part of what is allowed.
+        """
         pending = min(self.pending, self.used)
-        return (self.used - pending) / self.hard, pending / self.hard, self.reserved / self.hard
+        parts = self.used - pending, pending, self.reserved, self.reserved_for_queue
+        on_nodes, elsewhere, reserved, for_queue = (each / self.hard if self.hard else 0.0 for each in parts)
+        return on_nodes, elsewhere, reserved, for_queue
 
 
 class PlaceShown(Shown, frozen=True):
@@ -144,12 +150,19 @@ def _pending(told: object) -> dict[str, Gpus]:
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
-    hard, used, reserved = (_gpus(usage.get(key)) for key in ("hard", "used", "reserved"))
-    free = max(hard - used - reserved, Decimal(0))
+    keys = "hard", "used", "reserved", "reservedForQueue"
+    hard, used, reserved, for_queue = (_gpus(usage.get(key)) for key in keys)
+    free = max(hard - used - reserved - for_queue, Decimal(0))
     subject = " on ".join(named) or "total"
     numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
     on_exceed = "Hold" if subject in holds else ""
-    return RowShown(subject, *numbers, on_exceed=on_exceed, pending=pending.get(subject, 0))
+    return RowShown(
+        subject,
+        *numbers,
+        on_exceed=on_exceed,
+        pending=pending.get(subject, 0),
+        reserved_for_queue=as_number(for_queue),
+    )
 
 
 def _gpus(text: object) -> Decimal:
