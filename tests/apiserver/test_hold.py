@@ -104,6 +104,23 @@ def test_a_gang_goes_whole_and_nobody_passes_it(line: Line) -> None:
     assert not line.waiting()
 
 
+def test_a_pod_that_names_its_node_meets_what_the_first_reserves_as_usage(line: Line) -> None:
+    """The API server takes no gate with it, so it can't be queued."""
+    line.create(line.pod("there", gpus=4))
+    line.eventually_runs("there")
+    line.create(line.pod("head", gpus=6))
+    line.installed.eventually(
+        lambda: [each.get("reservedForQueue") for each in line.status()["usage"]] == ["4"], "what the first reserves"
+    )
+    bound = line.pod("bound", tier="gpu-batch")
+    bound["spec"]["nodeName"] = line.node
+    told = "the total is at 8 of 8 GPUs, 4 reserved for pods queued earlier; this pod asks for 1."
+    assert told in line.installed.create(bound, line.namespace).stderr
+    line.delete("pod", "there")
+    line.eventually_runs("head")
+    line.installed.eventually(lambda: not line.installed.create(bound, line.namespace).code, "room beside the first")
+
+
 def test_a_higher_tier_goes_first_and_the_oldest_within_one(line: Line) -> None:
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")

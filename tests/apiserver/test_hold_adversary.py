@@ -115,52 +115,6 @@ def test_one_gpu_given_up_is_no_place_for_seven(line: Attacked) -> None:
     assert line.waiting() == {"seven"}
 
 
-def test_who_stands_in_no_line_is_refused_while_others_wait(line: Attacked) -> None:
-    line.create(line.pod("there", gpus=4))
-    line.eventually_runs("there")
-    line.create(line.pod("head", gpus=6))
-    line.is_told(1)
-    bound = line.pod("bound", tier="gpu-batch")
-    bound["spec"]["nodeName"] = line.node
-    told = "is kept for pods that wait before this pod, which names its node"
-    assert told in line.makes(bound).stderr
-    bound["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    assert told in line.makes(bound).stderr
-    grouped = line.pod("grouped", tier="gpu-batch")
-    grouped["metadata"]["labels"] |= {"kueue.x-k8s.io/pod-group-name": "g"}
-    grouped["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "2"}
-    assert "and group g can't wait: no workload makes it" in line.makes(grouped).stderr
-    assert line.running() == {"there"}
-    line.delete("pod", "there")
-    line.eventually_runs("head")
-    line.is_told(0)
-    bound["spec"]["nodeName"] = line.node
-    bound["metadata"]["annotations"] = {}
-    assert not line.makes(bound).code, "nobody waits any more"
-
-
-def test_a_gang_that_is_booked_lets_nobody_pass_beyond_what_it_holds(line: Attacked) -> None:
-    def grouped(name: str) -> Tree:
-        pod = line.pod(name, tier="gpu-batch")
-        pod["metadata"]["labels"] |= {"kueue.x-k8s.io/pod-group-name": "g"}
-        pod["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "2"}
-        return pod
-
-    line.create(line.job("mine", 2, "gpu-batch"))
-    assert not line.makes(grouped("g0")).code
-    assert not line.makes(grouped("g1")).code
-    line.installed.eventually(lambda: len(line.running()) == 4, "the Job and the group")
-    uid = line.installed.get("job/mine", line.namespace)["metadata"]["uid"]
-    line.create(line.pod("head", gpus=6))
-    line.is_told(1)
-    bound = line.made_by(line.pod("bound", tier="gpu-batch"), "Job", "mine", uid)
-    bound["spec"]["nodeName"] = line.node
-    assert "is kept for pods that wait before this pod, which names its node" in line.makes(bound).stderr
-    assert "and group g can't wait: no workload makes it" in line.makes(grouped("g2")).stderr
-    line.asks("delete", "pod", "g1", "--grace-period=0", "--force")
-    line.installed.eventually(lambda: not line.makes(grouped("g3")).code, "one for one, of what the group holds")
-
-
 def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked) -> None:
     """They would count alone, beside a gang that still has room for as many: twice the GPUs, and so on."""
     line.create(line.job("mine", 2, "gpu-batch"))
@@ -208,33 +162,13 @@ def test_who_waits_for_the_row_of_its_tier_keeps_what_it_needs_of_the_total(
         assert line.waiting() == {"all"}
 
 
-def test_pods_that_name_their_node_leave_it_what_it_needs_of_the_total(
-    installed: Installed, namespace: str, wide: str
-) -> None:
-    line, rows = Attacked(installed, namespace, wide), [{"gpus": 8}, {"tier": "gpu-training", "gpus": 3}]
-    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
-        line.create(line.pod("there", gpus=2))
-        line.eventually_runs("there")
-        line.create(line.pod("head", gpus=3))
-        line.is_told(1)
-        named = {gpus: line.pod(f"named-{gpus}", gpus, "gpu-batch") for gpus in (6, 5)}
-        for each in named.values():
-            each["spec"]["nodeName"] = wide
-        refused = installed.create(named[6], namespace).stderr
-        assert "what gets free of the total is kept for pods that wait before this pod, which names its node" in refused
-        line.create(named[5])
-        line.delete("pod", "there")
-        line.eventually_runs("head")
-
-
 def test_a_place_on_one_flavor_is_none_on_another(installed: Installed, namespace: str, wide: str) -> None:
     """And who names no flavor waits for room on all of them: it is not booked before its gate can be opened."""
     line, rows = Attacked(installed, namespace, wide), [{"gpus": 12}, {"resourceFlavor": "h100", "gpus": 4}]
     with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
         for name, gpus, product in (("poor", 1, "T4"), ("there", 2, H100)):
             line.create(line.of_product(name, gpus, product))
-        line.create(line.with_gate(line.pod("mover"), {"name": "example.com/mine"}))
-        line.installed.eventually(lambda: not line.waiting() and len(line.pods()) == 3, "three gates, opened")
+        line.installed.eventually(lambda: len(line.running()) == 2, "both to run")
         line.create(line.of_product("head", 4, H100))
         line.waits("head")
         line.delete("pod", "poor")
@@ -242,12 +176,9 @@ def test_a_place_on_one_flavor_is_none_on_another(installed: Installed, namespac
         line.create(line.pod("anywhere", gpus=4))
         line.is_told(3)
         assert line.waiting() == {"head", "rich", "anywhere"}
-        choice = json.dumps({"spec": {"nodeSelector": {"nvidia.com/gpu.product": H100}}})
-        moved = line.installed.cluster.kubectl("patch", "pod/mover", f"-n={namespace}", f"-p={choice}", check=False)
-        assert "before this pod, which would get GPUs of another flavor" in moved.stderr
         line.create(line.of_product("next", 6, "T4"))
         line.installed.eventually(
-            lambda: len(line.pods()) == 6 and line.waiting() == {"head", "rich", "anywhere"}, "room for another flavor"
+            lambda: len(line.pods()) == 5 and line.waiting() == {"head", "rich", "anywhere"}, "room for another flavor"
         )
 
 

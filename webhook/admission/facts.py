@@ -1,6 +1,7 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -85,6 +86,17 @@ def _on_nodes_of(selector: NamespaceSelector, owner: Workload) -> Workload:
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
     """The gang that a pod is of: by the workload that makes it, else by what the pod says itself."""
     return gang_among(facts.owners) or facts.together
+
+
+def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str] = ()) -> tuple[Usage, Usage]:
+    """Usage of each row that counts against a newcomer whose tier has this value, and what of it the queue reserves.
+
+    `without` are the ResourceClaims that the newcomer shares. What is reserved for lower tiers does not count.
+    """
+    usage, reserved = ledger.usage(tenant, without), ledger.kept(tenant, rank)
+    for row, gpus in ledger.kept(tenant).items():
+        usage = {**usage, row: usage.get(row, gpus) - gpus + reserved.get(row, Decimal(0))}
+    return usage, reserved
 
 
 async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:

@@ -8,7 +8,7 @@ pods were let in with. A claim that no pod waits for passes: its pods are charge
 from msgspec import structs
 
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
-from webhook.admission.pods import kept_from, read_pod, whole_group
+from webhook.admission.pods import read_pod, whole_group
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
@@ -19,17 +19,14 @@ from webhook.policy.assignment.consistency import drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import GANG
-from webhook.policy.decide import pod_fit, whole_charge
-from webhook.policy.quota.charges import Charge, Fit, charge_of
+from webhook.policy.decide import pod_fit
+from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
 from webhook.policy.quota.flavors import flavor_of
-from webhook.policy.quota.held import row_before
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
-from webhook.policy.workloads.pod_groups import PodsTogether
 
 
 class PodUpdateReviewer(Reviewer, frozen=True):
@@ -63,7 +60,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
 
         A group of Kueue's moves with the first of its pods or not at all, as if all were like that one.
         """
-        cluster, ledger, policy = self.cluster, self.ledger, self.policy
+        cluster, policy = self.cluster, self.policy
         home, devices = await charged_facts(pod, namespace, cluster)
         tenant, charge = cluster.known.tenant(home), charge_of(pod, devices, policy)
         verdict = Verdict(tenant=tenant.name if tenant else None)
@@ -73,35 +70,17 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             return verdict  # the leader books it as it is then
         moved_from = structs.replace(charge, flavor=before)
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
-        passing = self._passing(tenant, charge, moved_from, home.name, group)
-        if passing.refusal is not None:
-            return verdict.fitted(passing)
+        rank = policy.tiers.rank(charge.tier)
         if group is not None:
-            whole = await ledger.book(whole_group(group, charge, home.name, tenant), dry_run=True)
+            whole = await self.book(whole_group(group, charge, home.name, tenant, rank), dry_run=True)
             if not isinstance(whole, Booked):
                 return verdict.fitted(pod_fit(whole, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
         meta, of = pod.metadata, group.uid if group else ""
-        booking = Booking(meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of)
-        answer = await ledger.book(booking, dry_run=dry_run)
+        booking = Booking(
+            meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of, rank=rank
+        )
+        answer = await self.book(booking, dry_run=dry_run)
         return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
-
-    def _passing(
-        self, tenant: Tenant, charge: Charge, moved_from: Charge, namespace: str, group: PodsTogether | None
-    ) -> Fit:
-        """The refusal of a pod that would pass its tenant's line. A group passes it by its first pod or not at all.
-
-        Else it would run in part, and wait for those that wait for what it holds.
-        """
-        kept = kept_from(self.ledger, tenant, charge)
-        if not kept:
-            return Fit()
-        if group and self.ledger.to_move(tenant, (namespace, group.uid), charge.flavor) >= charge.own:
-            return Fit()
-        counted = moved_from.rows(tenant)
-        row = row_before(whole_charge(charge, group), kept, tenant, self.policy.tiers, counted)
-        if row is None:
-            return Fit()
-        return Fit(Refusal(Reason.OVER_QUOTA, "flavor-before-line", tenant=tenant.name, row=row.subject))
 
     async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
         """Why an update is refused by which another scheduler would rank a pod above its tier."""

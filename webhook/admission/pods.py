@@ -1,18 +1,17 @@
 """Reviews of pods at CREATE: patched, and then validated and booked."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, gang_uid
+from webhook.admission.facts import demotion, facts_of, gang_uid, usage_met
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
-from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
+from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
 from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
@@ -25,17 +24,15 @@ from webhook.policy.assignment.request import gang_with_gpus, may_concern
 from webhook.policy.decide import (
     Decision,
     decide_pod,
-    pod_before_line,
     pod_told,
     pod_warnings,
     whole_charge,
     without_room,
 )
-from webhook.policy.quota.charges import Charge, Fit, is_held
+from webhook.policy.quota.charges import Charge, is_held
 from webhook.policy.quota.claimed import claimed, misstated
-from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import gang_among
@@ -91,16 +88,10 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 4. Behind our gate it waits for its turn, if it could ever have room. The leader books it, and opens.
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
-            charged = _charged(decision)
-            usage = self.ledger.usage(charged[0], charged[1].shared) if charged else {}
-            return verdict.fitted(pod_told(decision, usage, self.ledger.kept(charged[0]) if charged else {}))
+            return verdict.fitted(pod_told(decision, *self._usage(decision)))
 
-        # 5. Nobody passes the line who can't stand in it, but with what is counted already: of its gang, of the pod
-        #    whose place it takes, or of a claim.
-        passing = self._passing(decision) if mode is Mode.Enforce else Fit()
-
-        # 6. Book its charge; in Audit and for a dry run only look whether there is room.
-        return await self._booked(verdict, decision, request, passing, dry_run=request.dry_run or not patched)
+        # 5. Book its charge; in Audit and for a dry run only look whether there is room.
+        return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
     async def _decided_again(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
         """Return the decision by what is kept of the owners, if it is the mutating call's; else by what they are now.
@@ -145,20 +136,16 @@ class PodReviewer(Reviewer, frozen=True):
         facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
         class_within_ceiling(pod, facts, self.policy)
 
-    def _passing(self, decision: Decision) -> Fit:
-        """The refusal of a pod that would pass its tenant's line."""
-        if (charged := _charged(decision)) is None:
-            return Fit()
-        kept = kept_from(self.ledger, *charged)
-        return pod_before_line(decision, kept) if kept else Fit()
+    def _usage(self, decision: Decision) -> tuple[Usage, Usage]:
+        """Usage that counts against a pod, and what of it is reserved for the queue."""
+        charged = _charged(decision)
+        if charged is None:
+            return {}, {}
+        tenant, charge = charged
+        return usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
 
-    async def _booked(
-        self, verdict: Verdict, decision: Decision, request: Request, passing: Fit, *, dry_run: bool
-    ) -> Verdict:
-        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead.
-
-        One that is `passing` the line gets no more than is counted already.
-        """
+    async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
+        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
         charged = _charged(decision)
         if charged is None:
             return verdict
@@ -172,14 +159,13 @@ class PodReviewer(Reviewer, frozen=True):
             metadata.controller_uid,
             metadata.name,
             gang=gang_uid(metadata, facts),
-            group=None if passing.refusal else _group_of(decision, charge, tenant),
-            adds_nothing=passing.refusal is not None,
+            group=_group_of(decision, charge, tenant),
+            workload=facts.owners[-1].uid if facts.owners else "",
+            rank=self.policy.tiers.rank(charge.tier),
         )
-        answer = await self.ledger.book(booking, dry_run=dry_run)
+        answer = await self.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
-        if booking.adds_nothing:
-            return verdict.fitted(passing)
         native = await self.cluster.lookups.quotas.native(facts.namespace.name)
         return verdict.fitted(without_room(decision, answer, native))
 
@@ -197,11 +183,6 @@ def read_pod(raw: msgspec.Raw) -> Pod:
     return pod
 
 
-def kept_from(ledger: Ledger, tenant: Tenant, charge: Charge) -> Mapping[str, KeptRow]:
-    """The rows of which the tenant's line keeps GPUs; none for a charge that does not have to wait."""
-    return ledger.kept(tenant) if tenant.holds_on(charge.tier, charge.flavor) else {}
-
-
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:
     """The group of a pod that no workload makes into a gang, as if all of its pods were like this one."""
     facts, assignment = decision.tier_request.facts, decision.assignment
@@ -209,13 +190,14 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking
     if group is None:
         return None
     tier = charge.tier if assignment.demoted_from and charge.tier else ""
-    return whole_group(group, charge, facts.namespace.name, tenant, tier)
+    rank = decision.tier_request.policy.tiers.rank(charge.tier)
+    return structs.replace(whole_group(group, charge, facts.namespace.name, tenant, rank), tier=tier)
 
 
-def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, tier: str = "") -> GangBooking:
+def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, rank: int) -> GangBooking:
     """The booking of a whole group, as if all of its pods were charged this."""
     charges = (whole_charge(charge, group),)
-    return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, tier=tier, of_pods=True)
+    return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, of_pods=True, rank=rank)
 
 
 def verdict_on(

@@ -8,7 +8,7 @@ from msgspec import structs
 from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
-from webhook.ledger.protocol import GangBooking, Ledger
+from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
@@ -16,9 +16,10 @@ from webhook.objects.refusal import Reason, Refusal
 from webhook.objects.view import read
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
-from webhook.policy.quota.charges import Fit, GangDemand
+from webhook.policy.quota.charges import Fit, GangDemand, Shortfall
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tiers import Tiers
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -79,6 +80,14 @@ class Reviewer(msgspec.Struct, frozen=True):
         """Whether an object may be stored as it is, and what is booked for it. Raises Refused likewise."""
         raise not_ours(request)
 
+    async def book(self, booking: Booking | GangBooking, *, dry_run: bool) -> Booked | Shortfall:
+        """Book all charges or none. A shortfall says what of the usage is reserved for the queue. Raises TryAgain."""
+        answer = await self.ledger.book(booking, dry_run=dry_run)
+        if isinstance(answer, Booked):
+            return answer
+        rank = self.policy.tiers.rank(answer.charge.tier)
+        return structs.replace(answer, reserved=self.ledger.kept(booking.tenant, rank))
+
 
 def not_ours(request: Request) -> BadReview:
     """What is said of a request that nobody reviews: the rules of the webhook configuration are wrong."""
@@ -108,9 +117,10 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
     return structs.replace(verdict, refusal=refusal)
 
 
-def gang_booking(request: Request, gang: GangDemand, tenant: Tenant) -> GangBooking:
+def gang_booking(request: Request, gang: GangDemand, tenant: Tenant, tiers: Tiers) -> GangBooking:
     """What is booked for a workload. A new one may have no uid yet but its review's, and is generation 1."""
     metadata = read(request.object, Named).metadata
     kind = GroupKind(request.kind.group, request.kind.kind).qualified
     uid, generation = metadata.uid or request.uid, metadata.generation or 1
-    return GangBooking(uid, kind, request.namespace, metadata.name, tenant, gang.charges, generation)
+    rank = min((tiers.rank(each.tier) for each in gang.charges), default=0)
+    return GangBooking(uid, kind, request.namespace, metadata.name, tenant, gang.charges, generation, rank=rank)

@@ -202,5 +202,6 @@ async def _shortfall(request: Request, decision: WorkloadDecision, tenant: Tenan
         charge, of_one = decision.leading.charge, decision.leading.least
         one_pod = structs.replace(charge, gpus=of_one.gpus) if charge and of_one else charge
         return shortfall([one_pod], tenant, ledger.usage(tenant, decision.shared)) if one_pod else None
-    answer = await ledger.book(gang_booking(request, decision.gang, tenant), dry_run=True)
+    booking = gang_booking(request, decision.gang, tenant, decision.leading.tier_request.policy.tiers)
+    answer = await ledger.book(booking, dry_run=True)
     return answer if isinstance(answer, Shortfall) else None

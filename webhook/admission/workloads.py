@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.facts import cannot_tell, facts_of_workload
+from webhook.admission.facts import cannot_tell, facts_of_workload, usage_met
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
 from webhook.admission.workload_marks import held_to_class, marks, workload_as_sent
@@ -23,7 +23,7 @@ from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, gang_in_two_tiers, unlisted_in
 from webhook.policy.quota.charges import Charge, Fit, GangDemand
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workload_fit import counted_while_held, fit_of, gang_fit, growth_told, lower_tiers
 from webhook.policy.workloads.kinds.table import KindRow
@@ -96,7 +96,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
         """The verdict on the object by itself. At an update usage counts its own pods, so it is left out."""
-        cluster, ledger, policy = self.cluster, self.ledger, self.policy
+        cluster, policy = self.cluster, self.policy
         try:
             row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
             known = await facts_of_workload(
@@ -114,8 +114,10 @@ class WorkloadReviewer(Reviewer, frozen=True):
         tenant = facts.tenant
         runs = not decision.elsewhere and not is_suspended(known.whole)
         starts = request.operation == "CREATE" and runs
-        usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
-        fit = fit_of(decision, usage, ledger.kept(tenant) if tenant and decision.waits else {})
+        usage, reserved = (
+            self._usage(decision, tenant) if tenant and not tenant.charged_elsewhere and starts else (None, {})
+        )
+        fit = fit_of(decision, usage, reserved)
         if decision.waits:
             notes += tuple(counted_while_held(decision, await cluster.lookups.quotas.native(request.namespace)))
         name = tenant.name if tenant else None
@@ -130,8 +132,13 @@ class WorkloadReviewer(Reviewer, frozen=True):
         decision, tenant = judged.decision, judged.tenant
         if decision is None or tenant is None or tenant.charged_elsewhere or not judged.runs:
             return ()
-        usage, kept = self.ledger.usage(tenant, decision.shared), self.ledger.kept(tenant) if decision.waits else {}
-        return growth_told(decision, before.decision if before.runs else None, usage, kept)
+        return growth_told(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
+
+    def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
+        """Usage that counts against a workload, and what of it is reserved for the queue."""
+        charge = decision.leading.charge
+        rank = self.policy.tiers.rank(charge.tier if charge else None)
+        return usage_met(self.ledger, tenant, rank, decision.shared)
 
     async def _booked(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
         """The verdict once the gang is booked, if it asks for more than `before`.
@@ -143,14 +150,14 @@ class WorkloadReviewer(Reviewer, frozen=True):
             return verdict
         if mode is Mode.Enforce and decision.waits:
             return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
-        booking, dry_run = gang_booking(request, gang, tenant), request.dry_run or mode is Mode.Audit
-        answer = await self.ledger.book(booking, dry_run=dry_run)
+        booking, dry_run = gang_booking(request, gang, tenant, self.policy.tiers), request.dry_run or mode is Mode.Audit
+        answer = await self.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
         is_new = request.operation == "CREATE"
         for tier in lower_tiers(decision, answer):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
-            lower = await self.ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
+            lower = await self.book(replace(booking, charges=charges, tier=tier.name, rank=tier.value), dry_run=dry_run)
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)

@@ -35,7 +35,9 @@ def usage(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show what each tenant uses of its quota, row by row: █ runs, ▓ has no node yet, ▒ is reserved.
+    """Show what each tenant uses of its quota, row by row.
+
+    In a bar █ runs, ▓ has no node yet, ▒ is booked for pods not seen yet, and ▚ is reserved for the queue.
 
     With --at-risk: the GPU-hours that each tenant's training pods have worked, at most, since they saved last.
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback. Exits with 2 where there is no such
@@ -99,7 +101,7 @@ async def _require_api_server(client: Client) -> None:
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:
-    columns = ("Tenant", "Row", "Usage", "Used", "Pending", "Reserved", "Hard", "Free")
+    columns = ("Tenant", "Row", "Usage", "Used", "Pending", "Reserved", "For queue", "Hard", "Free")
     rows = [(each.name, row.subject, bar(row), *_numbers(row)) for each in found for row in each.rows]
     notes = [f"{each.name}: {problem}" for each in found for problem in each.problems]
     notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
@@ -126,10 +128,13 @@ def _line(tenant: TenantShown) -> Table:
 
 
 def bar(row: RowShown) -> str:
-    """Parts of what is allowed: what runs, what has no node, what is reserved. What is above does not lengthen it."""
-    ends = [min(round(sum(row.shares[:nth]) * BAR), BAR) for nth in (1, 2, 3)]
+    """Parts of what is allowed: what runs, what has no node, and what is reserved for pods and for the queue.
+
+    What is above does not lengthen it.
+    """
+    ends = [min(round(sum(row.shares[:nth]) * BAR), BAR) for nth in (1, 2, 3, 4)]
     lengths = [after - before for before, after in pairwise((0, *ends, BAR))]
-    return "".join(sign * length for sign, length in zip("█▓▒░", lengths, strict=True))
+    return "".join(sign * length for sign, length in zip("█▓▒▚░", lengths, strict=True))
 
 
 class GpuHours(Shown, frozen=True):

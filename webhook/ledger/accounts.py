@@ -14,7 +14,7 @@ from typing import Literal
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
-from webhook.ledger.books import Books, kept_of, used_of
+from webhook.ledger.books import Books, free_for_queue, kept_of, usage_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
@@ -122,7 +122,7 @@ class Accounts:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        kept = kept_of(found.account.entries, tenant)
+        kept = self.kept(tenant)
         return {row: gpus + kept[row] for row, gpus in Books(found.account.entries, tenant).without(without).items()}
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
@@ -130,10 +130,12 @@ class Accounts:
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    def kept(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
+    def kept(self, tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
-        return kept_of(found.account.entries, tenant) if found and found.sealed else {}
+        if not found or not found.sealed:
+            return {}
+        return free_for_queue(usage_of(found.account, tenant), kept_of(found.account.entries, tenant, rank))
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from webhook.ledger.account import Account, Entry, GangKey
 from webhook.policy.quota.charges import Charge
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 NOTHING = Decimal(0)
 Amounts = tuple[Decimal, ...]
@@ -31,9 +31,14 @@ def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
 
 
 def kept_of(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
-    """GPUs on each row that are reserved for the queue, against whoever has a tier of this value."""
+    """What the first of the queue ask for on each row, against whoever has a tier of this value."""
     kept = [each.keeps for each in entries if each.state == "Kept" and each.rank >= rank]
     return {row: sum((each.get(row.label, NOTHING) for each in kept), NOTHING) for row in tenant.rows}
+
+
+def free_for_queue(usage: Usage, kept: Usage) -> dict[QuotaRow, Decimal]:
+    """GPUs on each row that are free, and reserved for the queue: it may ask for more than is free."""
+    return {row: min(gpus, max(row.hard - usage[row], NOTHING)) for row, gpus in kept.items()}
 
 
 class _Slot(NamedTuple):

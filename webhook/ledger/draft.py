@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
-from webhook.ledger.books import Books, kept_of
+from webhook.ledger.books import NOTHING, Books, free_for_queue, kept_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -192,12 +192,12 @@ class Draft:
 
     def _row_without_room(self, after: Usage, rank: int) -> QuotaRow | None:
         """The row that would have more than it may, and more than it has; None where there is room."""
-        before, after = (self._with_kept(each, rank) for each in (self._books.usage, after))
-        return next((row for row, gpus in after.items() if gpus > max(row.hard, before[row])), None)
+        before, kept = self._books.usage, kept_of(self._kept, self._tenant, rank)
+        return next((row for row, gpus in after.items() if gpus > before[row] and gpus + kept[row] > row.hard), None)
 
     def _with_kept(self, usage: Usage, rank: int) -> dict[QuotaRow, Decimal]:
-        kept = kept_of(self._kept, self._tenant, rank)
-        return {row: gpus + kept[row] for row, gpus in usage.items()}
+        kept = free_for_queue(usage, kept_of(self._kept, self._tenant, rank)) if self._kept else {}
+        return {row: gpus + kept.get(row, NOTHING) for row, gpus in usage.items()}
 
     def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:
         """The narrowest row without room, as the charges together ask for it; else the row that was found."""

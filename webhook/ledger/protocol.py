@@ -1,7 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
 from collections.abc import Collection
-from decimal import Decimal
 from typing import Protocol
 
 import msgspec
@@ -18,7 +17,7 @@ class GangBooking(msgspec.Struct, frozen=True, tag=True):
     """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
 
     `tier` is the one at which all of its pods have to run, where it was demoted to that. `of_pods`: it is a group of
-    pods without a workload, and `uid` is what its pods call it.
+    pods without a workload, and `uid` is what its pods call it. `rank` is the value of the lowest of its tiers.
     """
 
     uid: str
@@ -140,8 +139,11 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
 
-    def kept(self, tenant: Tenant) -> Usage:
-        """GPUs of each row that the first of the queue reserves; they are in `usage` too."""
+    def kept(self, tenant: Tenant, rank: int = 0) -> Usage:
+        """GPUs on each row that are reserved for the queue, and count against bookings of this rank.
+
+        They are part of the usage. Those of rank 0 meet all of them.
+        """
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.kueue import QUEUE_NAME, class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
@@ -24,12 +23,20 @@ from webhook.policy.classification.classify import classify
 from webhook.policy.devices.without_eviction import evicts_others, without_eviction
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import UNNAMED, SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, never_fits, shortfall, tier_counted
+from webhook.policy.quota.charges import (
+    Charge,
+    Fit,
+    GangPart,
+    Shortfall,
+    never_fits,
+    reserved_for_queue,
+    shortfall,
+    tier_counted,
+)
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
-from webhook.policy.quota.held import KeptRow, reserved_before, row_before
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
-from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota, reserved_ahead
+from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
@@ -145,10 +152,10 @@ def pod_fits_ever(decision: Decision) -> Fit:
     return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
 
 
-def pod_told(decision: Decision, usage: Usage, kept: Mapping[str, KeptRow]) -> Fit:
+def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
     """What is said of a pod that waits for its turn: the refusal where it never fits, or which row has no room for it.
 
-    `kept` are the rows of which GPUs are reserved for pods queued earlier.
+    `reserved` is the part of the usage that is reserved for the queue.
 
     The row is for a person who makes a pod: of others it is said when their workload is applied.
     """
@@ -156,9 +163,7 @@ def pod_told(decision: Decision, usage: Usage, kept: Mapping[str, KeptRow]) -> F
     tenant = asked.facts.tenant
     if fit.refusal or charge is None or tenant is None or asked.pod.metadata.controller is not None:
         return fit
-    ahead = reserved_before(charge.tier, kept, tenant, usage, asked.policy.tiers)
-    taken = {row: usage.get(row, Decimal(0)) + ahead.get(row, Decimal(0)) for row in tenant.rows}
-    short = shortfall((charge,), tenant, taken)
+    short = shortfall((charge,), tenant, usage)
     if short is None:
         return fit
     row = short.row
@@ -168,26 +173,10 @@ def pod_told(decision: Decision, usage: Usage, kept: Mapping[str, KeptRow]) -> F
         row=row.subject,
         used=usage.get(row, Decimal(0)),
         hard=row.hard,
-        reserved=reserved_ahead(ahead.get(row, Decimal(0))),
+        reserved=reserved_for_queue(reserved.get(row, Decimal(0))),
         gpus=short.charge.gpus,
     )
     return Fit(None, (*fit.warnings, told))
-
-
-def pod_before_line(decision: Decision, kept: Mapping[str, KeptRow]) -> Fit:
-    """The refusal of a pod without our gate that would take of a row that its tenant's line keeps."""
-    charge, facts = decision.charge, decision.tier_request.facts
-    if charge is None or facts.tenant is None:
-        return Fit()
-    row = row_before(whole_charge(charge, facts.together), kept, facts.tenant, decision.tier_request.policy.tiers)
-    if row is None:
-        return Fit()
-    tenant, named = facts.tenant.name, row.subject
-    if facts.together is None:
-        node = decision.tier_request.pod.spec.node_name
-        return Fit(Refusal(Reason.OVER_QUOTA, "node-before-line", "spec.nodeName", tenant=tenant, row=named, node=node))
-    group = f"group {facts.together.name}"
-    return Fit(Refusal(Reason.OVER_QUOTA, "group-before-line", tenant=tenant, row=named, group=group))
 
 
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:

@@ -1,10 +1,9 @@
 """How a workload fits its tenant's quota, and what is told of it: by what is used now, or if it ever could."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import islice
-from types import MappingProxyType
 
 from msgspec import structs
 
@@ -15,7 +14,6 @@ from webhook.policy.decide_workload import WorkloadDecision, made_by_another
 from webhook.policy.devices.without_eviction import evicted_by
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, together
 from webhook.policy.quota.demand import NOTHING
-from webhook.policy.quota.held import KeptRow, reserved_before
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.refusals import (
     Applied,
@@ -28,21 +26,19 @@ from webhook.policy.quota.refusals import (
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tiers import Tier
 
-NOBODY: Mapping[str, KeptRow] = MappingProxyType({})
 
-
-def fit_of(decision: WorkloadDecision, usage: Usage | None, kept: Mapping[str, KeptRow] = NOBODY) -> Fit:
+def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> Fit:
     """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could.
 
-    One whose pods are made elsewhere asks for nothing here. `kept` are the rows of which GPUs are reserved for the
-    tenant's queue.
+    One whose pods are made elsewhere asks for nothing here. `reserved` is the part of the usage that is reserved for
+    the tenant's queue.
     """
     first, own = decision.decisions[0].tier_request, decision.own
     tenant = decision.facts.tenant
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return Fit()
     charges, needed = decision.charges, decision.needed
-    applied = _applied(decision, tenant, usage or {}, kept)
+    applied = _applied(decision, tenant, reserved)
     fit = partial(whole_fit, tiers=acceptable(first), applied=applied, usage=usage, smallest=decision.smallest)
     lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
     if lowered:
@@ -87,25 +83,22 @@ def _lowered(
 
 
 def growth_told(
-    decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage, kept: Mapping[str, KeptRow] = NOBODY
+    decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage, reserved: Usage
 ) -> tuple[AdmissionWarning, ...]:
     """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
     tenant, own = decision.facts.tenant, decision.own
     booked = decision.gang.charges if decision.gang else ()
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
-    was, applied = before.charges if before else (), _applied(decision, tenant, usage, kept)
+    was, applied = before.charges if before else (), _applied(decision, tenant, reserved)
     lowered = tuple(_lowered(decision, tenant, usage, was)) if tenant.demotes else ()
     bounding = tenant.bounding_every_tier() if lowered else tenant
     return (*lowered, *growth_warnings(decision.charges, was, bounding, usage, applied))
 
 
-def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage, kept: Mapping[str, KeptRow]) -> Applied:
-    """What is reserved ahead of it is so for a queue that it would stand in, or can't pass."""
-    own, leading = decision.own, decision.leading
-    tier, tiers = leading.charge.tier if leading.charge else None, leading.tier_request.policy.tiers
-    ahead = reserved_before(tier, kept, tenant, usage, tiers) if decision.waits else {}
-    return Applied(f"this {own.kind}", not (tenant.holds and decision.names_node), own.row.recurs, ahead)
+def _applied(decision: WorkloadDecision, tenant: Tenant, reserved: Usage) -> Applied:
+    can_wait = not (tenant.holds and decision.names_node)
+    return Applied(f"this {decision.own.kind}", can_wait, decision.own.row.recurs, reserved)
 
 
 def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:

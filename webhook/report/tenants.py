@@ -15,6 +15,8 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 class RowShown(Shown, frozen=True):
     """A row of a quota, in GPUs. `free` is what is neither used nor reserved.
 
+    `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` free for the head of the queue alone.
+
     `pending` is what of `used` is used by pods without a node, as of ten to twenty seconds ago.
 
     `on_exceed` is what is done above this row; "" where it is what is done above the others.
@@ -27,10 +29,11 @@ class RowShown(Shown, frozen=True):
     free: Gpus
     on_exceed: str = ""
     pending: Gpus = 0
+    reserved_for_queue: Gpus = 0
 
     @property
-    def numbers(self) -> tuple[str, str, str, str]:
-        return str(self.used), str(self.reserved), str(self.hard), str(self.free)
+    def numbers(self) -> tuple[str, ...]:
+        return tuple(map(str, (self.used, self.reserved, self.reserved_for_queue, self.hard, self.free)))
 
     @property
     def is_full(self) -> bool:
@@ -38,12 +41,15 @@ class RowShown(Shown, frozen=True):
         return bool(self.hard) and not self.free
 
     @property
-    def shares(self) -> tuple[float, float, float]:
-        """What pods on nodes use, what the other pods use, and what is reserved, as parts of what is allowed."""
-        if not self.hard:
-            return 0.0, 0.0, 0.0
+    def shares(self) -> tuple[float, float, float, float]:
+        """What pods on nodes use, what the other pods use, and what is reserved for pods and for the queue.
+
+        Each is a part of what is allowed.
+        """
         pending = min(self.pending, self.used)
-        return (self.used - pending) / self.hard, pending / self.hard, self.reserved / self.hard
+        parts = self.used - pending, pending, self.reserved, self.reserved_for_queue
+        on_nodes, elsewhere, reserved, for_queue = (each / self.hard if self.hard else 0.0 for each in parts)
+        return on_nodes, elsewhere, reserved, for_queue
 
 
 class PlaceShown(Shown, frozen=True):
@@ -67,22 +73,19 @@ class PlaceShown(Shown, frozen=True):
 
 
 class HeldShown(Shown, frozen=True):
-    """Who waits for room: so many pods of so many workloads, the first of these, and the rows kept for them."""
+    """Who waits for room: so many pods of so many workloads, and the first of these."""
 
     pods: int = 0
     gpus: Gpus = 0
     workloads: int = 0
     line: tuple[PlaceShown, ...] = ()
-    kept: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         gpus = written_gpus(Decimal(str(self.gpus)))
         pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
-        whom = "them" if self.pods > 1 else "it"
-        kept = f"; what is free of {' and '.join(self.kept)} is kept for {whom}" if self.kept else ""
         more = self.workloads - len(self.line)
-        return f"{pods}{kept}" + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
+        return pods + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
 
 class TenantShown(Shown, frozen=True):
@@ -117,11 +120,10 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
 def _held(told: object) -> HeldShown:
     if not isinstance(told, dict):
         return HeldShown()
-    tiers, line, kept = (_trees(told.get(name)) for name in ("tiers", "line", "kept"))
+    tiers, line = (_trees(told.get(name)) for name in ("tiers", "line"))
     places = tuple(_place(nth, each) for nth, each in enumerate(line, 1))
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
-    rows = tuple(str(each.get("row")) for each in kept)
-    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places, rows)
+    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places)
 
 
 def _place(nth: int, told: dict[str, Any]) -> PlaceShown:
@@ -148,12 +150,19 @@ def _pending(told: object) -> dict[str, Gpus]:
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
-    hard, used, reserved = (_gpus(usage.get(key)) for key in ("hard", "used", "reserved"))
-    free = max(hard - used - reserved, Decimal(0))
+    keys = "hard", "used", "reserved", "reservedForQueue"
+    hard, used, reserved, for_queue = (_gpus(usage.get(key)) for key in keys)
+    free = max(hard - used - reserved - for_queue, Decimal(0))
     subject = " on ".join(named) or "total"
     numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
     on_exceed = "Hold" if subject in holds else ""
-    return RowShown(subject, *numbers, on_exceed=on_exceed, pending=pending.get(subject, 0))
+    return RowShown(
+        subject,
+        *numbers,
+        on_exceed=on_exceed,
+        pending=pending.get(subject, 0),
+        reserved_for_queue=as_number(for_queue),
+    )
 
 
 def _gpus(text: object) -> Decimal:

@@ -43,17 +43,19 @@ def in_line(tenant: TenantShown, place: PlaceShown | None) -> Iterator[str]:
 
 def _why(tenant: TenantShown, place: PlaceShown) -> str:
     row = next((each for each in tenant.rows if each.subject == place.short), None)
-    booked = _booked(row, place) if row else None
+    short = _short(row, place) if row else None
     before = tenant.held.line[place.nth - 2].workload if place.nth > 1 else ""
     count = max(tenant.held.workloads, place.nth)
-    told = sentence(why_held(Decimal(str(place.gpus)), tenant.name, booked, before, (place.nth, count)))
+    told = sentence(why_held(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
     return f"It {told}."
 
 
-def _booked(row: RowShown, place: PlaceShown) -> NoRoom:
-    used, reserved, hard = (Decimal(str(each)) for each in (row.used, row.reserved, row.hard))
+def _short(row: RowShown, place: PlaceShown) -> NoRoom:
+    """The row without room. What is reserved for the queue is the head's own."""
+    for_queue = row.reserved_for_queue if place.nth > 1 else 0
+    used, ahead, hard = (Decimal(str(each)) for each in (row.used + row.reserved + for_queue, for_queue, row.hard))
     subject = "the total" if row.subject == "total" else row.subject
-    return NoRoom(subject, used + reserved, hard, never=place.gpus > row.hard)
+    return NoRoom(subject, used, hard, never=place.gpus > row.hard, reserved=ahead)
 
 
 def _before(places: Sequence[PlaceShown]) -> Iterator[str]:

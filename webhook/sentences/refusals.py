@@ -122,16 +122,10 @@ Argo Workflows, Tekton, Flyte and Airflow look for these words, in lower case, i
 the API server's own ResourceQuotas refuse it. They create the object again later. Without the words the step fails.
 """
 _OF_ROOM: Mapping[str, str] = {
-    "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
-    "node-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, which "
-    "names its node and can't wait; leave the field out, and write nodeSelector: {{kubernetes.io/hostname: "
-    "{node:shown}}}",
-    "group-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, and "
-    "{group} can't wait: no workload makes it; let a Job or another workload make the pods",
-    "flavor-before-line": "tenant {tenant}: what gets free of {row} is kept for pods that wait before this pod, which "
-    "would get GPUs of another flavor; leave its gate and its nodes as they are until then",
-    "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
-    ". {flavor}{fits}",
+    "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}{reserved}; {what} asks for {gpus}. "
+    "{flavor}{fits}",
+    "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free"
+    "{reserved}{fewer}. {flavor}{fits}",
 }
 _OF_QUOTAS: Mapping[str, str] = {
     **{each: EXCEEDED + text for each, text in _OF_ROOM.items()},

@@ -14,7 +14,8 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.placements import seconds_between
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.outcome import Saved
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.quota.usage_status import NOTHING
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.server.metric_table import (
     BUILD_INFO,
     CACHE_SYNCED,
@@ -32,7 +33,9 @@ from webhook.server.metric_table import (
     POLICY_INFO,
     POLICY_LOADED,
     POLICY_TAKEN,
+    QUEUE_RESERVED_GPUS,
     QUOTA_GPUS,
+    RESERVED_GPUS,
 )
 from webhook.server.metrics import Metrics, Sample
 from webhook.server.running_ledger import RunningLedger
@@ -129,13 +132,19 @@ def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
             for row in tenant.rows:
                 yield _labels(tenant, row), float(row.hard)
 
-    def booked() -> Iterator[Sample]:
+    def on_rows(usage: Callable[[Tenant], Usage]) -> Iterator[Sample]:
         for tenant in cluster.tenants():
-            for row, gpus in ledger.usage(tenant).items():
+            for row, gpus in usage(tenant).items():
                 yield _labels(tenant, row), float(gpus)
 
+    def reserved(tenant: Tenant) -> Usage:
+        booked, used, for_queue = ledger.usage(tenant), ledger.used(tenant), ledger.kept(tenant)
+        return {row: gpus - used.get(row, NOTHING) - for_queue.get(row, NOTHING) for row, gpus in booked.items()}
+
     metrics.sample(QUOTA_GPUS, allowed)
-    metrics.sample(LEDGER_GPUS, booked)
+    metrics.sample(LEDGER_GPUS, lambda: on_rows(ledger.usage))
+    metrics.sample(RESERVED_GPUS, lambda: on_rows(reserved))
+    metrics.sample(QUEUE_RESERVED_GPUS, lambda: on_rows(ledger.kept))
 
 
 def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:

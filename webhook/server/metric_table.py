@@ -128,7 +128,22 @@ LEDGER_GPUS = Metric(
     "gpu_tiers_ledger_gpus",
     "gauge",
     ("tenant", "tier", "flavor"),
-    "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them.",
+    "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them. What pods use "
+    "that exist, and what is reserved: the next two.",
+)
+RESERVED_GPUS = Metric(
+    "gpu_tiers_reserved_gpus",
+    "gauge",
+    ("tenant", "tier", "flavor"),
+    "GPUs of a quota row that are booked for pods which were admitted and are not seen yet; a part of "
+    "gpu_tiers_ledger_gpus.",
+)
+QUEUE_RESERVED_GPUS = Metric(
+    "gpu_tiers_queue_reserved_gpus",
+    "gauge",
+    ("tenant", "tier", "flavor"),
+    "GPUs of a quota row that are free and reserved for the head of the queue (onExceed: Hold); a part of "
+    "gpu_tiers_ledger_gpus.",
 )
 QUOTA_GPUS = Metric(
     "gpu_tiers_quota_gpus",

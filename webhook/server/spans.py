@@ -7,8 +7,7 @@ https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
 
 import asyncio
 import threading
-from collections.abc import Collection, Mapping
-from decimal import Decimal
+from collections.abc import Collection
 from importlib import metadata
 
 import msgspec
@@ -25,11 +24,9 @@ from webhook.admission.review import Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Record, under
 from webhook.cluster.cluster import Cluster, Owners
-from webhook.ledger.account import GangKey
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.charges import Shortfall
-from webhook.policy.quota.held import KeptRow
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds import KindTable
@@ -114,8 +111,8 @@ class _TracedLedger(msgspec.Struct, frozen=True):
     def used(self, tenant: Tenant) -> Usage:
         return self.ledger.used(tenant)
 
-    def kept(self, tenant: Tenant) -> Mapping[str, KeptRow]:
-        return self.ledger.kept(tenant)
+    def kept(self, tenant: Tenant, rank: int = 0) -> Usage:
+        return self.ledger.kept(tenant, rank)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)

@@ -1,12 +1,10 @@
 """On which flavor row a pod is booked: by its node where it has one, and anew when its scheduling gate is lifted."""
 
-from decimal import Decimal
-
 import pytest
 
 from tests.builders import Built, PodBuilder, Tree, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders.queues import reserve
 from tests.builders.world import Answer, World
-from webhook.policy.quota.held import KeptRow
 
 PRODUCT = "nvidia.com/gpu.product"
 H100 = {PRODUCT: "H100"}
@@ -181,21 +179,14 @@ async def test_a_gang_that_names_no_flavor_must_fit_on_each(world: World) -> Non
     assert (await world.create(job.having("spec.runPolicy.suspend", True))).allowed, "Kueue will choose its nodes"
 
 
-async def test_a_group_gets_a_flavor_past_the_line_as_a_whole_or_not_at_all() -> None:
-    """Else its first pods would run, and the rest wait for those that the line keeps the flavor for."""
+async def test_a_group_gets_a_flavor_beside_what_the_queue_reserves_or_not_at_all() -> None:
+    """Its first pods would run otherwise, and the rest wait."""
     world = World(a_tenant(onExceed="Hold").allowing("9").allowing("9", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
-    keeps = {"h100": KeptRow("gpu-training", Decimal(4))}
-    world.ledger.kept = lambda _: keeps  # type: ignore[method-assign]
+    gpus = {"h100": 4}
+    reserve(world.ledger, POLICY.tiers.rank("gpu-training"), gpus)
     refused = await lifted(world, pods[0])
-    assert not refused.allowed
-    assert "is kept" in refused.sentence
-    keeps["h100"] = KeptRow("gpu-training", Decimal(6))
-    assert (await lifted(world, pods[0])).allowed
-    keeps["h100"] = KeptRow("gpu-training")
-    assert (await lifted(world, pods[1])).allowed
-    assert (await lifted(world, pods[2])).allowed
-    del keeps["h100"]
-    more = await waiting(world, of_a_group(3, count=30))
-    keeps["h100"] = KeptRow("gpu-training")
-    assert not (await lifted(world, more)).allowed, "the group has no more pods than it was let in with"
+    assert "h100 is at 4 of 9 GPUs, 4 reserved for pods queued earlier; group " in refused.sentence
+    gpus["h100"] = 3
+    for pod in pods:
+        assert (await lifted(world, pod)).allowed

@@ -2,11 +2,11 @@
 
 from decimal import Decimal
 
-from tests.builders import a_job, a_pod, a_replicaset, a_tenant, a_workload
+from tests.builders import a_job, a_pod, a_policy, a_replicaset, a_tenant, a_workload
+from tests.builders.queues import reserve
 from tests.builders.world import Answer, World
-from webhook.ledger.protocol import Holding
-from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.held import KeptRow
+from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.policy.quota.charges import Charge, Shortfall
 
 
 def says_it_waits(answer: Answer) -> bool:
@@ -41,27 +41,72 @@ async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
     assert not says_it_waits(made)
 
 
-async def test_who_names_its_node_takes_the_place_of_a_preempted_pod_of_its_own_past_the_line() -> None:
-    """It takes nothing that is not counted already: the two are charged once."""
+QUEUE = a_policy().tiers.rank("gpu-batch")
+
+
+async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage() -> None:
+    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    reserve(world.ledger, QUEUE, {"total": 3})
+    pod = a_pod().of_tier("gpu-batch").having("spec.nodeName", "gpu-7")
+    assert (await world.create(pod.asking(1))).allowed
+    assert (await world.create(pod.asking(1))).sentence == (
+        "exceeded quota: tenant alpha: the total is at 4 of 4 GPUs, 3 reserved for pods queued earlier; this pod asks "
+        "for 1. Would fit: no tier now. See TenantQuota/alpha."
+    )
+
+
+async def test_a_pod_of_a_higher_tier_does_not_meet_what_the_queue_reserves() -> None:
+    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    reserve(world.ledger, QUEUE, {"total": 3})
+    pod = a_pod().of_tier("gpu-training").having("spec.nodeName", "gpu-7")
+    assert (await world.create(pod.asking(4))).allowed
+    assert "is at 4 of 4 GPUs; this pod asks for 1" in (await world.create(pod.asking(1))).sentence
+
+
+async def test_a_replacement_that_names_its_node_adds_nothing_and_meets_no_reservation() -> None:
     owner = a_replicaset()
     world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
-    world.ledger.kept = lambda _: {"total": KeptRow("gpu-training")}  # type: ignore[method-assign]
     uid, charge = owner.json()["metadata"]["uid"], Charge(Decimal(1), "gpu-batch")
     world.ledger.observe("victim", Holding("team-alpha", charge, 30.0, uid, preempted=True, name="victim"))
+    reserve(world.ledger, QUEUE, {"total": 1})
     pod = a_pod().of_tier("gpu-batch").asking(1).owned_by(owner).having("spec.nodeName", "gpu-7")
     assert (await world.create(pod)).allowed
     another = await world.create(pod.named("another"))
-    assert not another.allowed
-    assert "is kept for pods that wait before this pod" in another.sentence
+    assert "the total is at 2 of 2 GPUs, 1 reserved for pods queued earlier; this pod asks for 1" in another.sentence
 
 
-async def test_who_applies_a_workload_is_told_of_those_that_are_queued_before_it() -> None:
-    """Its row has room, and the queue keeps that for a workload of the same tier."""
+async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a_whole() -> None:
+    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    reserve(world.ledger, QUEUE, {"total": 2})
+    group = {"kueue.x-k8s.io/pod-group-name": "sweep"}, {"kueue.x-k8s.io/pod-group-total-count": "3"}
+    pod = a_pod().of_tier("gpu-batch").asking(1).labelled(group[0]).annotated(group[1])
+    told = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep of 3 pods asks for 3"
+    assert told in (await world.create(pod)).sentence
+
+
+async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_worth() -> None:
+    job = a_job(a_pod().asking(1))
+    world = World(a_tenant(onExceed="Hold").allowing("4"), job)
+    booked, book = list[Booking](), world.ledger.book
+
+    async def noted(booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+        booked.append(booking)
+        return await book(booking, dry_run=dry_run)
+
+    world.ledger.book = noted  # type: ignore[assignment, method-assign]
+    pod = a_pod().of_tier("gpu-batch").asking(1).having("spec.nodeName", "gpu-7")
+    assert (await world.create(pod)).allowed
+    assert (await world.create(pod.owned_by(job))).allowed
+    assert [(each.workload, each.rank) for each in booked] == [("", QUEUE), (job.json()["metadata"]["uid"], QUEUE)]
+
+
+async def test_who_applies_a_workload_is_told_of_what_the_queue_reserves() -> None:
+    """Its row has room but for that, which is for a workload of the same tier."""
     world = World(a_tenant(onExceed="Hold").allowing("4"))
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
     assert not any("wait for their turn" in each for each in (await world.validate(job)).warnings)
-    world.ledger.kept = lambda _: {"total": KeptRow("gpu-batch")}  # type: ignore[method-assign]
-    told = "the total is at 0 of 4 GPUs, and 4 more are reserved for workloads queued earlier; "
+    reserve(world.ledger, QUEUE, {"total": 4})
+    told = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
     for dry_run in (False, True):
         assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
             f"tenant alpha: {told}this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"

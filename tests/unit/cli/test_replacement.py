@@ -60,7 +60,7 @@ def test_the_lowest_of_those_that_run_is_evicted_first() -> None:
 
 def over_quota(used: int) -> Verdict:
     numbers = {"used": Decimal(used), "hard": Decimal(8), "gpus": Decimal(1)}
-    told = {"row": "gpu-training", "what": Phrase("this-pod"), "flavor": "", "fits": ""}
+    told = {"row": "gpu-training", "what": Phrase("this-pod"), "reserved": "", "flavor": "", "fits": ""}
     return Verdict(refusal=Refusal(Reason.OVER_QUOTA, "over-quota", tenant="alpha", **told, **numbers))
 
 

@@ -74,4 +74,4 @@ async def test_of_300_tenants_those_that_are_worst_off_stand_there() -> None:
     assert f"The {MOST_TENANTS} of 300 tenants that are worst off." in told
     assert told.index("tenant-217 gpu-training") < told.index("tenant-000 gpu-training")
     assert len(answer.text) < 100_000
-    assert "tenant-299 gpu-training 4 0 2 6 full" in await shown("tenant=tenant-299", page)
+    assert "tenant-299 gpu-training 4 0 2 0 6 full" in await shown("tenant=tenant-299", page)

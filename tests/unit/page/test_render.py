@@ -94,7 +94,7 @@ def test_the_line_of_a_tenant_stands_below_its_rows() -> None:
 
 def test_a_row_that_holds_alone_says_so() -> None:
     tenant = structs.replace(a_tenant("alpha"), rows=(RowShown("gpu-batch", 2, 2, 0, 0, "Hold"),))
-    assert "alpha gpu-batch 2 0 0 2 full Hold" in text_of(rendered(a_content(tenants=(tenant,))))
+    assert "alpha gpu-batch 2 0 0 0 2 full Hold" in text_of(rendered(a_content(tenants=(tenant,))))
 
 
 def test_an_empty_cluster_is_told_in_words() -> None:
@@ -178,7 +178,7 @@ class Cells(HTMLParser):
 
 def test_on_a_phone_a_row_is_a_card_that_names_every_column() -> None:
     tables = Cells(rendered(a_content(tenants=(a_tenant("alpha"),)))).tables
-    assert [len(headings) for headings, _ in tables] == [7, 9, 6, 7]
+    assert [len(headings) for headings, _ in tables] == [7, 10, 6, 7]
     for headings, (_, *rows) in tables:
         assert rows
         assert all(row == [each for each in headings if each != "Tenant" or "Tenant" in row] for row in rows)
@@ -187,15 +187,21 @@ def test_on_a_phone_a_row_is_a_card_that_names_every_column() -> None:
 def test_a_full_row_looks_full() -> None:
     page = rendered(a_content(tenants=(a_tenant("alpha"),)))
     assert page.count('<tr class="full">') == 1
-    assert "alpha gpu-training 4 0 2 6 full Deny alpha total 9.5 0 2 16 4.5 Deny" in text_of(page)
-    assert 'aria-label="4 used, 0 of them by pods without a node, and 2 reserved of 6 GPUs"' in page
+    assert "alpha gpu-training 4 0 2 0 6 full Deny alpha total 9.5 0 2 0 16 4.5 Deny" in text_of(page)
+    assert (
+        'aria-label="4 used, 0 of them by pods without a node, 2 reserved, and 0 reserved for the queue, of 6 GPUs"'
+        in page
+    )
 
 
 def test_what_has_no_node_is_told_from_what_runs() -> None:
-    tenant = structs.replace(a_tenant("alpha"), rows=(RowShown("gpu-batch", 4, 3, 0, 1, pending=2),))
+    tenant = structs.replace(
+        a_tenant("alpha"), rows=(RowShown("gpu-batch", 8, 3, 1, 2, pending=2, reserved_for_queue=2),)
+    )
     page = rendered(a_content(tenants=(tenant,)))
-    assert "alpha gpu-batch 3 2 0 4 1 Deny" in text_of(page)
-    assert '<i class="used" style="width:25.0%"></i><i class="pending" style="width:50.0%"></i>' in page
+    assert "alpha gpu-batch 3 2 1 2 8 2 Deny" in text_of(page)
+    parts = ("used", "12.5"), ("pending", "25.0"), ("reserved", "12.5"), ("queue", "25.0")
+    assert "".join(f'<i class="{part}" style="width:{width}%"></i>' for part, width in parts) in page
 
 
 def test_a_cluster_of_which_little_is_known_says_so() -> None:

@@ -21,17 +21,24 @@ def test_each_row_says_what_is_free() -> None:
     row = {"tier": "gpu-training", "resourceFlavor": "h100", "hard": "6", "used": "4.5", "reserved": "1"}
     (found,) = shown({"usage": [row]}).rows
     assert (found.subject, found.used, found.reserved, found.free) == ("gpu-training on h100", 4.5, 1, 0.5)
-    assert found.shares == (0.75, 0.0, 1 / 6)
+    assert found.shares == (0.75, 0.0, 1 / 6, 0.0)
+
+
+def test_what_is_reserved_for_the_queue_is_not_free() -> None:
+    (found,) = shown({"usage": [{"hard": "8", "used": "4", "reserved": "1", "reservedForQueue": "2"}]}).rows
+    assert (found.reserved, found.reserved_for_queue, found.free) == (1, 2, 1)
+    assert found.shares == (0.5, 0.0, 1 / 8, 1 / 4)
+    assert found.numbers == ("4", "1", "2", "8", "1")
 
 
 def test_what_has_no_node_is_told_from_what_runs() -> None:
     usage = [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "1"}, {"hard": "8", "used": "4"}]
     rows = [{"row": "gpu-training", "gpus": "3"}, {"row": "gone", "gpus": "1"}, "what"]
     training, total = shown({"usage": usage, "pending": {"pods": 2, "gpus": "3", "rows": rows}}).rows
-    assert (training.pending, training.shares) == (3, (1 / 6, 0.5, 1 / 6))
+    assert (training.pending, training.shares) == (3, (1 / 6, 0.5, 1 / 6, 0.0))
     assert total.pending == 0
     (older,) = shown({"usage": [{"hard": "6", "used": "1"}], "pending": {"rows": [{"row": "total", "gpus": "3"}]}}).rows
-    assert older.shares == (0.0, 1 / 6, 0.0), "two numbers of different ages add up to what is used"
+    assert older.shares == (0.0, 1 / 6, 0.0, 0.0), "two numbers of different ages add up to what is used"
 
 
 def test_a_row_that_holds_says_so_where_its_tenant_refuses() -> None:
@@ -48,7 +55,7 @@ def test_a_row_above_its_quota_has_nothing_free() -> None:
 
 def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:
     rows = shown({"usage": [{"hard": "many", "used": None, "reserved": "NaN"}, "what", {}]}).rows
-    assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0, 0.0))] * 2
+    assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0, 0.0, 0.0))] * 2
 
 
 def test_what_two_conditions_say_alike_is_told_once() -> None:
@@ -81,14 +88,6 @@ def test_a_line_is_shown_place_by_place() -> None:
     assert held.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
-    kept = [{"row": "gpu-training", "tier": "gpu-training"}, {"row": "total", "tier": "gpu-training"}]
-    keeps = shown({"held": {"pods": 2, "workloads": 1, "tiers": [{"gpus": "2"}], "line": [place], "kept": kept}}).held
-    assert keeps.sentence == (
-        "2 pods wait for room, for 2 GPUs in all; what is free of gpu-training and total is kept for them"
-    )
-    one = {"pods": 1, "workloads": 1, "tiers": [{"gpus": "1"}], "line": [place], "kept": [{"row": "total"}]}
-    alone = "1 pod waits for room, for 1 GPU in all; what is free of total is kept for it"
-    assert shown({"held": one}).held.sentence == alone
     assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),

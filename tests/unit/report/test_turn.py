@@ -31,6 +31,17 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
     ]
 
 
+def test_what_is_reserved_for_the_first_is_told_to_those_behind_it() -> None:
+    line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
+    line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))
+    head, behind = (next(in_line(line, each)) for each in line.held.line)
+    assert head == "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training; place 1 of 2."
+    assert behind == (
+        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training, 2 reserved for pods queued earlier; "
+        "place 2 of 2."
+    )
+
+
 def test_one_gpu_is_no_gpus() -> None:
     line = a_line(a_place(1, gpus=1), a_place(2))
     told = [*in_line(line, line.held.line[1])]

@@ -64,8 +64,9 @@ def _tables(found: Explained) -> Iterator[Table]:
         of_whom = "Of a new one: the" if found.class_now else "The"
         yield Table(("Step", "Found"), steps, f"{of_whom} steps, of which the first that finds a tier decides")
     if found.tenant and found.tenant.rows:
+        columns = "Row", "Used", "Reserved", "For queue", "Hard", "Free"
         quota = [(each.subject, *each.numbers) for each in found.tenant.rows]
-        yield Table(("Row", "Used", "Reserved", "Hard", "Free"), quota, f"Quota of tenant {found.tenant.name}")
+        yield Table(columns, quota, f"Quota of tenant {found.tenant.name}")
 
 
 def _step(asked: Phrase) -> tuple[str, str]:

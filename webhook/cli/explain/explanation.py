@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import facts_of, usage_met
 from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.gathering import anew
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
@@ -150,11 +150,13 @@ def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) 
         return ""
     if not tenant.holds_on(charge.tier, charge.flavor):
         return ""
-    short = shortfall((charge,), tenant, asked.ledger.usage(tenant))
+    usage, reserved = usage_met(asked.ledger, tenant, asked.policy.tiers.rank(charge.tier))
+    short = shortfall((charge,), tenant, usage)
     line = tenant_shown(asked.quotas[tenant.name].quota).held.workloads
     if short is None and not line:
         return ""
-    return sentence(waits_for_its_turn(tenant.name, NoRoom.of(short) if short else None, line))
+    no_room = NoRoom.of(replace(short, reserved=reserved)) if short else None
+    return sentence(waits_for_its_turn(tenant.name, no_room, line))
 
 
 def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refusal, first_of
@@ -45,11 +45,15 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Shortfall(msgspec.Struct, frozen=True):
-    """The first row without room, all that would be drawn on it, and the usage that shows it."""
+    """The first row without room, all that would be drawn on it, and the usage that shows it.
+
+    `reserved` is the part of the usage that is reserved for the queue.
+    """
 
     charge: Charge
     row: QuotaRow
     usage: Usage
+    reserved: Usage = msgspec.field(default_factory=dict)
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -59,6 +63,11 @@ class Fit(msgspec.Struct, frozen=True):
     warnings: tuple[AdmissionWarning, ...] = ()
     refused: Decimal = Decimal(0)
     """GPUs that the refusal speaks of."""
+
+
+def reserved_for_queue(gpus: Decimal) -> Aside:
+    """What a sentence says after a row's usage of the part that is reserved for the queue."""
+    return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
 def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:

@@ -1,6 +1,6 @@
 """The line of a tenant as people are shown it: which workloads wait for their turn, for how many GPUs, and for what."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -9,11 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.objects.phrase import Phrase
-from webhook.objects.quantities import quantity, written
-from webhook.objects.refusal import Refused
-from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
-from webhook.policy.values.tiers import Tiers
+from webhook.objects.quantities import written
+from webhook.policy.quota.charges import Shortfall, reserved_for_queue
 
 MOST_PLACES = 20
 """Places of a line that a TenantQuota's status has, the first ones."""
@@ -32,8 +29,7 @@ class HeldPlace(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
 
     `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
-    "" where it waits behind others, or for its gate alone. `keeps` are the GPUs by row which nobody may take who comes
-    after it.
+    "" where it waits behind others, or for its gate alone.
     """
 
     namespace: str
@@ -44,7 +40,6 @@ class HeldPlace(msgspec.Struct, frozen=True):
     gpus: Decimal
     since: str
     short: str = ""
-    keeps: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
 
     @property
     def whose(self) -> tuple[str, str, str]:
@@ -77,15 +72,6 @@ class HeldLine(msgspec.Struct, frozen=True):
             sums[each.tier] = pods + each.pods, gpus + each.gpus
         return sums
 
-    def kept(self) -> list[dict[str, Any]]:
-        """The rows that somebody keeps, each with the highest tier that does, and how many GPUs where it is not all."""
-        gpus = _summed(self.places)
-        highest = {row: each.tier for each in reversed(self.places) for row in each.keeps}
-        return [
-            {"row": row, **_named(highest[row])} | ({} if kept == ALL else {"gpus": written(kept)})
-            for row, kept in gpus.items()
-        ]
-
     def status(self) -> dict[str, Any]:
         """What a TenantQuota's status says of it."""
         tiers = self.by_tier()
@@ -93,7 +79,6 @@ class HeldLine(msgspec.Struct, frozen=True):
             "pods": sum(pods for pods, _ in tiers.values()),
             "workloads": len(self.places),
             "tiers": [_named(tier) | {"pods": pods, "gpus": written(gpus)} for tier, (pods, gpus) in tiers.items()],
-            "kept": self.kept(),
             "line": [_shown(each) for each in self.places[:MOST_PLACES]],
         }
 
@@ -103,15 +88,7 @@ def _together(places: list[HeldPlace]) -> HeldPlace:
         return places[0]
     pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
     short = next((each.short for each in places if each.short), "")
-    return replace(places[0], pods=pods, gpus=gpus, short=short, keeps=_summed(places))
-
-
-def _summed(places: Iterable[HeldPlace]) -> dict[str, Decimal]:
-    """What is kept of each row together."""
-    sums: dict[str, Decimal] = {}
-    for row, gpus in (kept for each in places for kept in each.keeps.items()):
-        sums[row] = sums.get(row, Decimal(0)) + gpus
-    return sums
+    return replace(places[0], pods=pods, gpus=gpus, short=short)
 
 
 def _named(tier: str) -> dict[str, Any]:
@@ -124,62 +101,8 @@ def _shown(place: HeldPlace) -> dict[str, Any]:
     return said | ({"short": place.short} if place.short else {})
 
 
-class KeptRow(msgspec.Struct, frozen=True):
-    """A row of which GPUs are kept for pods of `tier` and above. `spare`: those that others may take."""
-
-    tier: str
-    spare: Decimal = Decimal(0)
-
-
-def rows_kept(status: Mapping[str, Any], tenant: Tenant, usage: Callable[[], Usage]) -> dict[str, KeptRow]:
-    """The rows that a line keeps by their labels, as a TenantQuota's status tells. Who keeps none is not added up."""
-    held = status.get("held")
-    kept = held.get("kept") if isinstance(held, dict) else None
-    told = [each for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
-    used = usage() if told else {}
-    free = {row.label: row.hard - used.get(row, Decimal(0)) for row in tenant.rows}
-    return {label: _kept_row(each, free.get(label)) for each in told if (label := str(each.get("row")))}
-
-
-def _kept_row(told: Mapping[str, Any], free: Decimal | None) -> KeptRow:
-    try:
-        spare = free - quantity(told["gpus"], "gpus") if free is not None and "gpus" in told else Decimal(0)
-    except Refused:  # somebody else wrote it
-        spare = Decimal(0)
-    return KeptRow(str(told.get("tier", "")), spare)
-
-
-def row_before(
-    charge: Charge, kept: Mapping[str, KeptRow], tenant: Tenant, tiers: Tiers, counted: Container[QuotaRow] = ()
-) -> QuotaRow | None:
-    """A row of which it would take what is kept for pods of its tier or a higher one; None where there is none.
-
-    Of those on which it is `counted` already it takes no more.
-    """
-    own = _value(charge.tier or "", tiers)
-    drawn = ((row, kept[row.label]) for row in charge.rows(tenant) if row.label in kept and row not in counted)
-    return next((row for row, found in drawn if _value(found.tier, tiers) >= own and charge.gpus > found.spare), None)
-
-
-def reserved_before(
-    tier: str | None, kept: Mapping[str, KeptRow], tenant: Tenant, usage: Usage, tiers: Tiers
-) -> dict[QuotaRow, Decimal]:
-    """The GPUs of each row that are free, and that a newcomer of this tier may not take before those who wait."""
-    own, found = _value(tier or "", tiers), dict[QuotaRow, Decimal]()
-    for row in tenant.rows if kept else ():
-        held = kept.get(row.label)
-        if held is not None and _value(held.tier, tiers) >= own:
-            found[row] = max(row.hard - usage.get(row, Decimal(0)) - held.spare, Decimal(0))
-    return found
-
-
-def _value(tier: str, tiers: Tiers) -> int:
-    found = tiers.get(tier)
-    return found.value if found else 0
-
-
 class NoRoom(msgspec.Struct, frozen=True):
-    """A row that is short, as a refusal names it, and how much of it is used.
+    """A row that is short, as a refusal names it, and its usage, of which so much is reserved for pods queued earlier.
 
     `never`: it would be short even if nobody used it, so the quota was lowered since.
     """
@@ -188,11 +111,12 @@ class NoRoom(msgspec.Struct, frozen=True):
     used: Decimal
     hard: Decimal
     never: bool = False
+    reserved: Decimal = Decimal(0)
 
     @classmethod
     def of(cls, found: Shortfall) -> "NoRoom":
         used, hard = found.usage.get(found.row, Decimal(0)), found.row.hard
-        return cls(found.row.subject, used, hard, found.charge.gpus > hard)
+        return cls(found.row.subject, used, hard, found.charge.gpus > hard, found.reserved.get(found.row, Decimal(0)))
 
 
 def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
@@ -205,7 +129,10 @@ def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nt
         row, used, hard = no_room.row, no_room.used, no_room.hard
         if no_room.never:
             return Phrase("held-in-vain", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
-        return Phrase("held-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, place=place)
+        reserved = reserved_for_queue(no_room.reserved)
+        return Phrase(
+            "held-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, reserved=reserved, place=place
+        )
     if before:
         return Phrase("held-behind", gpus=gpus, tenant=tenant, before=before, place=place)
     return Phrase("held-next", gpus=gpus, tenant=tenant, place=place)
@@ -218,4 +145,7 @@ def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
     row, used, hard = no_room.row, no_room.used, no_room.hard
     others = Phrase("and-in-line", waiting=waiting) if line else ""
-    return Phrase("would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, waiting=others)
+    reserved = reserved_for_queue(no_room.reserved)
+    return Phrase(
+        "would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, reserved=reserved, waiting=others
+    )

@@ -19,6 +19,7 @@ from webhook.policy.quota.charges import (
     Shortfall,
     alternatives,
     never_fits,
+    reserved_for_queue,
     together,
     whole_shortfall,
 )
@@ -32,13 +33,13 @@ POD = Phrase("this-pod")
 class Applied(msgspec.Struct, frozen=True):
     """What somebody applies: what a sentence calls it, whether its pods can wait, and whether later runs make them.
 
-    `ahead` are the GPUs of each row that are free, and reserved for workloads queued earlier.
+    `reserved` is the part of each row's usage that is reserved for the queue.
     """
 
     what: str
     can_wait: bool = True
     recurs: bool = False
-    ahead: Usage = msgspec.field(default_factory=dict)
+    reserved: Usage = msgspec.field(default_factory=dict)
 
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
@@ -75,6 +76,7 @@ def over_quota(
         row=short.row.subject,
         used=used,
         hard=short.row.hard,
+        reserved=reserved_for_queue(short.reserved.get(short.row, _NONE)),
         what=what,
         gpus=charge.gpus,
         flavor=_flavor_unnamed(charge, short.row),
@@ -86,7 +88,8 @@ def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> 
     """Of a tenant that demotes, the row that leaves no lower tier: a full row of one tier stands in nobody's way."""
     if not tenant.demotes:
         return short
-    return whole_shortfall(charges, tenant.bounding_every_tier(), short.usage) or short
+    found = whole_shortfall(charges, tenant.bounding_every_tier(), short.usage)
+    return structs.replace(found, reserved=short.reserved) if found else short
 
 
 def too_large(
@@ -138,6 +141,7 @@ def no_room_for_gang(
         shape=gang.shape,
         tenant=tenant.name,
         free=free,
+        reserved=reserved_for_queue(short.reserved.get(row, _NONE)),
         fewer=gang.fewer(free),
         of=f"of {row.subject} " if row.tier or row.flavor else "",
         flavor=_flavor_unnamed(short.charge, row),
@@ -170,15 +174,14 @@ def whole_fit(
     warnings: list[AdmissionWarning] = []
     for row, charge in drawn(charges, tenant, at_once=at_once):
         used = _NONE if usage is None else usage.get(row, _NONE)
-        ahead = applied.ahead.get(row, _NONE)
         if charge.gpus > row.hard:
             now = None if usage is None else dict(alternatives(charge, tenant, usage, tiers))
             refusal = too_large(row, charge, tenant, tiers, applied.what, most.get(row, _NONE), now)
             if strict and tenant.on_exceed in ("Deny", "Hold"):
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
-        elif usage is not None and not booked and used + ahead + charge.gpus > row.hard:
-            none = used + ahead + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+        elif usage is not None and not booked and used + charge.gpus > row.hard:
+            none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             warnings.append(
                 _no_room(_NOW, applied, tenant, row, charge, used=used, start="none" if none else "not all")
             )
@@ -192,7 +195,7 @@ def growth_warnings(
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, _NONE)
-        if more > 0 and charge.gpus <= row.hard < used + applied.ahead.get(row, _NONE) + more:
+        if more > 0 and charge.gpus <= row.hard < used + more:
             asked = charge if applied.recurs else structs.replace(charge, gpus=more)
             yield _no_room(_MORE, applied, tenant, row, asked, used=used, start="not all")
 
@@ -222,16 +225,11 @@ def _no_room(
         row=row.subject,
         used=used,
         hard=row.hard,
-        reserved=reserved_ahead(applied.ahead.get(row, _NONE)),
+        reserved=reserved_for_queue(applied.reserved.get(row, _NONE)),
         what=applied.what,
         gpus=charge.gpus,
         start=start,
     )
-
-
-def reserved_ahead(gpus: Decimal) -> Phrase | str:
-    """What a sentence says after a row's use of the GPUs that are reserved for workloads queued earlier."""
-    return Phrase("and-reserved", gpus=gpus) if gpus else ""
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:

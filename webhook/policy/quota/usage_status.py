@@ -17,7 +17,7 @@ Status = dict[str, Any]
 
 
 class Count(msgspec.Struct, frozen=True):
-    """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
+    """GPUs on a tenant's rows: used by pods that exist, reserved for pods not seen yet, and reserved for the queue.
 
     `stale` says why the pods can't be followed now; the usage shown then stays as it was written last. `repairing` says
     why nothing is known of them: the account is rebuilt. `stranded` are gangs that can't run within the quota.
@@ -25,16 +25,18 @@ class Count(msgspec.Struct, frozen=True):
 
     used: Usage = msgspec.field(default_factory=dict)
     reserved: Usage = msgspec.field(default_factory=dict)
+    for_queue: Usage = msgspec.field(default_factory=dict)
     stale: str = ""
     repairing: str = ""
     stranded: tuple[StrandedGang, ...] = ()
 
     @classmethod
-    def of(cls, booked: Usage, used: Usage, stale: str = "", stranded: tuple[StrandedGang, ...] = ()) -> Self:
-        """Where reservations are what is booked beyond what is used."""
-        return cls(used, {row: booked[row] - used[row] for row in booked}, stale, stranded=stranded)
+    def of(cls, booked: Usage, used: Usage, for_queue: Usage, stale: str = "") -> Self:
+        """Return the count of an account: reservations are what is booked beyond what is used."""
+        return cls(used, {row: gpus - used[row] for row, gpus in booked.items()}, for_queue, stale)
 
     def on(self, row: QuotaRow) -> Decimal:
+        """GPUs that pods of the tenant have or will have. Those for the queue are nobody's yet."""
         return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
 
 
@@ -57,9 +59,9 @@ def over_quota_rows(tenant: Tenant | None, count: Count) -> Iterator[str]:
 
 def _summary(row: QuotaRow, count: Count) -> str:
     """Used of hard; what is reserved only where there is some."""
-    reserved = count.reserved.get(row, NOTHING)
-    waiting = f" (+{written(reserved)} reserved)" if reserved else ""
-    return f"{row.label} {written(count.used.get(row, NOTHING))}/{written(row.hard)}{waiting}"
+    parts = (count.reserved.get(row, NOTHING), "reserved"), (count.for_queue.get(row, NOTHING), "for the queue")
+    more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
+    return f"{row.label} {written(count.used.get(row, NOTHING))}/{written(row.hard)}" + (f" ({more})" if more else "")
 
 
 def _row(row: QuotaRow, count: Count) -> Status:
@@ -69,6 +71,8 @@ def _row(row: QuotaRow, count: Count) -> Status:
         "used": count.used.get(row, NOTHING),
         "reserved": count.reserved.get(row, NOTHING),
     }
+    if for_queue := count.for_queue.get(row):
+        numbers["reservedForQueue"] = for_queue
     return {name: text for name, text in bounds.items() if text} | {
         name: written(number) for name, number in numbers.items()
     }

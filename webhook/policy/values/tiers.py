@@ -54,6 +54,11 @@ class Tiers:
         """The highest tier that a priority value reaches: as that tier a class outside the tiers is counted."""
         return next((tier for tier in self._ranked if tier.value <= value), None)
 
+    def rank(self, name: str | None) -> int:
+        """The value of a tier; 0 for what is below every tier."""
+        tier = self.get(name or "")
+        return tier.value if tier else 0
+
     def names(self) -> str:
         return ", ".join(self._by_name)
 

@@ -52,6 +52,23 @@ def test_usage_row_by_row_and_in_one_line():
     assert ready(TenantQuota("alpha", 3, ALPHA)) == ("True", "InForce", "")
 
 
+def test_what_is_reserved_for_the_queue_is_shown_apart_from_what_is_booked_for_pods():
+    booked = {TRAINING: Decimal(6), TOTAL: Decimal(12)}
+    count = Count.of(booked, {TRAINING: Decimal(3), TOTAL: Decimal(7)}, {TRAINING: Decimal(2), TOTAL: Decimal(5)})
+    shown = status(TenantQuota("alpha", 3, replace(ALPHA, rows=(TRAINING, TOTAL))), count=count)
+    assert shown["summary"] == "gpu-training 3/6 (+1 reserved, +2 for the queue), total 7/16 (+5 for the queue)"
+    assert shown["usage"] == [
+        {"tier": "gpu-training", "hard": "6", "used": "3", "reserved": "1", "reservedForQueue": "2"},
+        {"hard": "16", "used": "7", "reserved": "0", "reservedForQueue": "5"},
+    ]
+
+
+def test_what_is_reserved_for_the_queue_puts_no_row_over_its_quota():
+    """The quota was lowered, and the head has not looked at it since."""
+    count = Count(used={TRAINING: Decimal(4)}, for_queue={TRAINING: Decimal(4)})
+    assert ready(TenantQuota("alpha", 3, ALPHA), count=count) == ("True", "InForce", "")
+
+
 def test_a_broken_spec_says_what_holds_in_the_meantime():
     broken = TenantQuota("alpha", 4, ALPHA, Refusal(Reason.INVALID, "no-list", "spec.quotas[0].gpus"))
     assert ready(broken)[:2] == ("False", "Broken")

@@ -52,7 +52,7 @@ def test_a_long_line_is_shown_in_part() -> None:
 
 
 def test_nobody_waits() -> None:
-    assert HeldLine().status() == {"pods": 0, "workloads": 0, "tiers": [], "kept": [], "line": []}
+    assert HeldLine().status() == {"pods": 0, "workloads": 0, "tiers": [], "line": []}
 
 
 def test_who_is_before_another_is_named_with_its_namespace_where_that_is_another() -> None:

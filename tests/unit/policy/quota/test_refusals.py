@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.refusals import Applied, growth_warnings, whole_fit
+from webhook.policy.quota.charges import Charge, GangDemand, GangPart, Shortfall
+from webhook.policy.quota.refusals import Applied, growth_warnings, no_room_for_gang, over_quota, whole_fit
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.sentences.sentence import sentence
 
@@ -43,18 +43,37 @@ def test_what_can_never_fit_is_refused_where_the_tenant_holds():
     ).refusal
 
 
-def test_what_is_reserved_for_others_is_no_room():
-    """The row has room for 4, and a workload that was queued earlier needs 3 of them."""
-    applied = Applied("this Job", ahead={ROW: Decimal(3)})
-    fit = whole_fit(asking(2), HOLDS, (), applied, at_once=True, usage={ROW: Decimal(2)})
+def test_what_is_reserved_for_the_queue_is_told():
+    applied = Applied("this Job", reserved={ROW: Decimal(3)})
+    fit = whole_fit(asking(2), HOLDS, (), applied, at_once=True, usage=USED)
     (warning,) = fit.warnings
     assert sentence(warning) == (
-        "tenant alpha: gpu-training is at 2 of 6 GPUs, and 3 more are reserved for workloads queued earlier; this Job "
-        "asks for 2 in all, so its pods wait for their turn (onExceed: Hold)"
+        "tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier; this Job asks for 2 in all, "
+        "so its pods wait for their turn (onExceed: Hold)"
     )
-    assert not whole_fit(asking(1), HOLDS, (), applied, at_once=True, usage={ROW: Decimal(2)}).warnings
-    (more,) = growth_warnings(asking(4), asking(2), HOLDS, {ROW: Decimal(2)}, applied)
-    assert sentence(more).startswith("tenant alpha: gpu-training is at 2 of 6 GPUs, and 3 more are reserved for ")
+    assert not whole_fit(asking(1), HOLDS, (), applied, at_once=True, usage=USED).warnings
+    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, applied)
+    assert sentence(more).startswith("tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier")
+
+
+def test_a_gang_without_room_is_told_what_is_reserved_for_the_queue():
+    part = GangPart(2, Decimal(2), Charge(Decimal(4), "gpu-training"))
+    short = Shortfall(part.charge, ROW, USED, {ROW: Decimal(3)})
+    refusal = no_room_for_gang(GangDemand((part,)), short, HOLDS, (), "Job a", floor=False)
+    assert sentence(refusal).startswith(
+        "exceeded quota: Job a asks for 4 GPUs (2 x 2); tenant alpha has 1 of gpu-training free, 3 reserved for pods "
+        "queued earlier. "
+    )
+
+
+def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_reserved_too():
+    total = QuotaRow(Decimal(6))
+    tenant = Tenant("alpha", rows=(ROW, total), on_exceed="Demote")
+    usage = {ROW: Decimal(5), total: Decimal(6)}
+    short = Shortfall(Charge(Decimal(2), "gpu-training"), ROW, usage, {total: Decimal(3)})
+    assert sentence(over_quota(short, tenant, (), "this pod")).startswith(
+        "exceeded quota: tenant alpha: the total is at 6 of 6 GPUs, 3 reserved for pods queued earlier; "
+    )
 
 
 @pytest.mark.parametrize(
