@@ -1,11 +1,12 @@
 """Judges books and status once nothing happens any more."""
 
+from webhook.ledger.account_usage import usage_of, used_of
+
 from tests.honest.expected import Expected
 from tests.honest.objects import Tree, is_deleting, is_gated
 from tests.honest.queue_checks import QueueChecks
 from tests.honest.report import Report
 from webhook.ledger.account import read_account
-from webhook.ledger.account_usage import usage_of, used_of
 from webhook.policy.quota.tenant_quotas import read_tenant
 
 

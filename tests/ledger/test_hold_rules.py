@@ -127,7 +127,7 @@ async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> N
     assert cluster.open() == ["A", "C"]
 
 
-def _in_any_slot(self: Draft, booking: Any, entry: Any) -> list[Any]:
+def _in_any_slot(self: Draft, _: object, entry: Any) -> list[Any]:
     left = [each.uid for each in self._entries.values() if each.state == "Left" and each.maker == entry.maker]
     return [*(structs.replace(entry, slot=uid) for uid in left), entry]
 
@@ -315,7 +315,9 @@ async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
 
 
 def _with_all_its_pods(self: Any, waiting: Any, booking: Any) -> Any:
-    answers = [self._copy.book(each) for each in (booking, *(queue.booking_of(pod, self._tenant) for pod in waiting.pods))]
+    answers = [
+        self._copy.book(each) for each in (booking, *(queue.booking_of(pod, self._tenant) for pod in waiting.pods))
+    ]
     return answers[0]
 
 

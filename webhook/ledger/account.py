@@ -44,11 +44,11 @@ class Entry(AccountPart, frozen=True):
 
     `state`:
     - Used: it was seen. What a gang declares is one such entry, and a sum, which has no uid, counts pods that exist.
-    - Reserved: it was let in and not seen yet. Of a gang, by its create or by a change to `generation`; `attempt` counts
+    - Reserved: it was let in and not seen yet; a gang by its create, or by a change to `generation`. `attempt` counts
       the bookings of one generation, for each may be stored for as long after it.
     - Left: a pod that has ended, in a tenant that holds. The next pod of its `maker` may stand in its slot until then.
-    - Kept: what the first of the queue reserves: `keeps`, by the label of a row. It binds those whose tier's value is not above
-      `rank`. From `until` on it reserves nothing.
+    - Kept: what the first of the queue reserves: `keeps`, by the label of a row. It binds those whose tier's value is
+      not above `rank`. From `until` on it reserves nothing.
 
     `maker` is the uid of what makes the pod, and of whose pods take each other's place: the outermost workload in a
     tenant that holds, else the controller. `of` is the gang whose slot a pod stands inside, where that one is in the

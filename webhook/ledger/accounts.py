@@ -14,8 +14,8 @@ from typing import Literal
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
-from webhook.ledger.books import Books, free_for_queue, kept_of, usage_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
+from webhook.ledger.books import Books, free_for_queue, kept_of, usage_of, used_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version

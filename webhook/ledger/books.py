@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from webhook.ledger.account import Account, Entry, GangKey
+from webhook.ledger.account import Account, Entry
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 

@@ -138,7 +138,11 @@ class Draft:
             short = whole_shortfall(booking.charges, self._tenant, others_use)
             return short or Shortfall(booking.charges[0], row, others_use)
         self._books = self._books.with_entry(promise)
-        stays = [replace(each, tier=promise.tier) for each in known if each.state != "Reserved" or each.terms != promise.terms]
+        stays = [
+            replace(each, tier=promise.tier)
+            for each in known
+            if each.state != "Reserved" or each.terms != promise.terms
+        ]
         for each in known:
             del self._entries[each.key]
         self._entries |= {each.key: each for each in (*stays, promise)}

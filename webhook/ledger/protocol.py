@@ -36,10 +36,11 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
     `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does, and
-    `workload` of the outermost that does. `moved_from` is what the pod is charged so far, where a change of it is booked.
-    `gang` is the uid of the gang on whose charge the pod draws, "" where that is its controller. `group` is booked with
-    the first of its pods. `rank` is the value of its tier: what is reserved for pods of the queue binds no higher tier.
-    `retries` are the uids of pods of its controller that were booked and came to nothing: it may stand in their slots.
+    `workload` that of the outermost which does. `moved_from` is what the pod is charged so far, where a change of it is
+    booked. `gang` is the uid of the gang on whose charge the pod draws, "" where that is its controller. `group` is
+    booked with the first of its pods. `rank` is the value of the charge's tier: what is reserved for the queue counts
+    against it unless its tier is higher. `retries` are the uids of pods of its controller that were booked and came to
+    nothing: it may stand in their slots.
     """
 
     holder: str
@@ -113,8 +114,8 @@ class Holding(msgspec.Struct, frozen=True):
 class Declared(msgspec.Struct, frozen=True):
     """What a workload that exists asks for as a whole, None where that isn't known.
 
-    `stopped`: it makes no pods and asks for nothing, because it is suspended or being deleted. `partly_done`: some of its
-    pods have succeeded, so it may need fewer than it asks for. `created` is its creationTimestamp.
+    `stopped`: it makes no pods and asks for nothing, because it is suspended or being deleted. `partly_done`: some of
+    its pods have succeeded, so it may need fewer than it asks for. `created` is its creationTimestamp.
     """
 
     kind: str

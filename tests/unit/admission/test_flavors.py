@@ -183,10 +183,9 @@ async def test_a_group_gets_a_flavor_beside_what_the_queue_reserves_or_not_at_al
     """Its first pods would run otherwise, and the rest wait."""
     world = World(a_tenant(onExceed="Hold").allowing("9").allowing("9", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
-    gpus = {"h100": 4}
-    reserve(world.ledger, POLICY.tiers.rank("gpu-training"), gpus)
+    reserve(world.ledger, POLICY.tiers.rank("gpu-training"), {"h100": 4})
     refused = await lifted(world, pods[0])
     assert "h100 is at 4 of 9 GPUs, 4 reserved for pods queued earlier; group " in refused.sentence
-    gpus["h100"] = 3
+    reserve(world.ledger, POLICY.tiers.rank("gpu-training"), {"h100": 3})
     for pod in pods:
         assert (await lifted(world, pod)).allowed

@@ -8,7 +8,7 @@ from tests.unit.clock import Clock
 from tests.unit.controllers.events_kept import until
 from webhook.controllers.held_lines import HeldLines
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line_entry import InLine, LineEntry
+from webhook.ledger.leader.queue import Queued, Waiting
 from webhook.ledger.protocol import GangBooking, Gated, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.quota.held import HeldLine
@@ -20,16 +20,14 @@ ROW = QuotaRow(Decimal(6), "gpu-training")
 def a_gated_pod(name: str, *, controller: str = "", told: bool = False) -> GatedPod:
     charge = Charge(Decimal(1), "gpu-training")
     gated = Gated(1000, "2026-11-26T17:00:00Z", "7", told)
-    return GatedPod(
-        f"uid-{name}", Holding("lab", charge, controller=controller, name=name, gated=gated), (-1000, "", 0)
-    )
+    return GatedPod(f"uid-{name}", Holding("lab", charge, controller=controller, name=name, gated=gated))
 
 
-def waits(pod: GatedPod, *, short: bool = False, gang: str = "", pods: int = 1) -> InLine:
+def waits(pod: GatedPod, *, short: bool = False, gang: str = "", pods: int = 1) -> Queued:
     charge = Charge(Decimal(pods), "gpu-training")
     booking = GangBooking(f"uid-{gang}", "Job.batch", "lab", gang, Tenant("alpha"), (charge,)) if gang else None
     no_room = Shortfall(charge, ROW, {ROW: Decimal(6)}) if short else None
-    return InLine(LineEntry((pod,) * pods, booking), no_room)
+    return Queued(Waiting((pod,) * pods, (-1000, "", pod.uid), booking), no_room)
 
 
 def _workload_of(uid: str) -> str:
@@ -45,7 +43,7 @@ class Told:
         self.clock = Clock()
         self.lines = HeldLines(_workload_of, self.changed.append, self._shown, interval, self.clock)
 
-    def _shown(self, _: str, line: HeldLine, waiting: Sequence[tuple[int, InLine]]) -> None:
+    def _shown(self, _: str, line: HeldLine, waiting: Sequence[tuple[int, Queued]]) -> None:
         self.shown.append((line, [nth for nth, _ in waiting]))
 
     def status(self, before: dict[str, object] | None = None, *, holds: bool = True) -> dict[str, object]:

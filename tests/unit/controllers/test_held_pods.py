@@ -15,7 +15,7 @@ from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.held_pods import MOST, MOST_OPENED, HeldPods
 from webhook.kube.errors import ApiError, Conflict
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.line_entry import InLine
+from webhook.ledger.leader.queue import Queued
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.held import HeldLine, HeldPlace
 
@@ -63,7 +63,7 @@ class Story:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def tell(self, line: Sequence[InLine]) -> None:
+    async def tell(self, line: Sequence[Queued]) -> None:
         self.lines.tell("alpha", line)
         await asyncio.sleep(0.03)
 
@@ -74,7 +74,7 @@ class Story:
         self.held.opened(pod.uid, pod.holding, seconds)
 
 
-def a_gang(*names: str) -> InLine:
+def a_gang(*names: str) -> Queued:
     """One that waits, of pods of these names."""
     one = waits(a_gated_pod(names[0]), short=True, gang="train", pods=len(names))
     return replace(one, waiting=replace(one.waiting, pods=tuple(map(a_gated_pod, names))))

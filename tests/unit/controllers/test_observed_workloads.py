@@ -23,29 +23,6 @@ class InForce:
         self.reload = listener
 
 
-async def test_a_gang_has_grown_that_asks_for_more_and_none_that_another_policy_weighs_heavier() -> None:
-    """Else a new weight would put all gangs that wait behind each pod that waits alone."""
-    in_force, weighs = InForce(), [Decimal(4)]
-    job = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "a", "namespace": "n", "uid": "a", "generation": 1}}))
-
-    async def charges(*_: object) -> tuple[Charge, ...]:
-        return (Charge(weighs[0], "gpu-batch"),)
-
-    workloads = ObservedWorkloads(Any, in_force, charges)  # type: ignore[arg-type]
-    row = next(each for each in a_policy().kinds.rows if each.kind == "Job")
-
-    async def grown() -> bool:
-        found = await workloads._declared(row, job)
-        return found is not None and bool(found.grown)
-
-    assert not await grown()
-    weighs[0] = Decimal(8)
-    in_force.reload()
-    assert not await grown()
-    weighs[0] = Decimal(9)
-    assert await grown()
-
-
 def stored(**more: Any) -> msgspec.Raw:
     metadata = {"name": "a", "namespace": "n", "uid": "a", "generation": 1, **more.pop("metadata", {})}
     return msgspec.Raw(msgspec.json.encode({"metadata": metadata, **more}))

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 UNDER_WAY = 10
 """How many of these reads run side by side: a slow API server would answer none of hundreds in time."""
 
+
 class Proof:
     """Reads what was promised, and tells the view what does not exist."""
 
@@ -93,7 +94,9 @@ class Expiry:
         before, now, wall = self._seen.get(tenant, {}), self._clock(), self._wall()
         self._seen[tenant] = {each.key: before.get(each.key, now) for each in account.reserved}
         self._until.pop(tenant, None)
-        if ends := [each.until for each in account.entries if each.until > wall or (each.until and each.state == "Left")]:
+        if ends := [
+            each.until for each in account.entries if each.until > wall or (each.until and each.state == "Left")
+        ]:
             self._until[tenant] = min(ends)
 
     def due(self) -> float | None:

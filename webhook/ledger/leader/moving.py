@@ -60,7 +60,9 @@ def _step(
             yield home, "closed", ""
         case (home, "closed") if wanted:
             yield wanted, "open", home if home != wanted else ""
-        case (home, "closed") if not any(each.namespace == namespace and each.is_pod for each in accounts[home].reserved):
+        case (home, "closed") if not any(
+            each.namespace == namespace and each.is_pod for each in accounts[home].reserved
+        ):
             yield home, None, ""
 
 
@@ -124,7 +126,9 @@ class Moving:
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
-                copy.put(rewritten(_changed(copy.account, change, carried), self._view, holds=copy.version.in_force.holds))
+                copy.put(
+                    rewritten(_changed(copy.account, change, carried), self._view, holds=copy.version.in_force.holds)
+                )
 
         await self._term.change(change.tenant, edit)
 

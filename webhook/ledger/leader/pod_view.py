@@ -74,9 +74,7 @@ class PodView:
         for namespace in namespaces:
             yield from (uid for uid, each in self._preempted_or_sharing.get(namespace, {}).items() if each.preempted)
 
-    def held(
-        self, namespaces: Iterable[str], but: Collection[str], gangs: Collection[GangKey]
-    ) -> tuple[Charge, ...]:
+    def held(self, namespaces: Iterable[str], but: Collection[str], gangs: Collection[GangKey]) -> tuple[Charge, ...]:
         """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor."""
         return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], gangs)
 

@@ -5,7 +5,7 @@ ended. All others come by tier, then by the age of their workload. Pure: from a 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -20,8 +20,8 @@ from webhook.policy.values.tenants import Tenant
 class Waiting(msgspec.Struct, frozen=True):
     """What waits as one: a gang with those of its pods that are there, or a pod alone.
 
-    `turn` sorts them: by tier, the highest first, then by when it was made (RFC 3339), then by uid. `grows`: the pod is of
-    a gang that is booked and waits to grow; by itself it gets what its gang has already.
+    `turn` sorts them: by tier, the highest first, then by when it was made (RFC 3339), then by uid. `grows`: the pod is
+    of a gang that is booked and waits to grow; by itself it gets what its gang has already.
     """
 
     pods: tuple[GatedPod, ...]
@@ -92,8 +92,8 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
             else:
                 gangs[key].append(pod)
 
-    # 2. A gang waits as a whole, until it is booked with what it asks for; then each of its pods draws on that. While it
-    #    waits to grow, or nobody can tell what it asks for now, its pods may still draw on what it was let in with.
+    # 2. A gang waits as a whole, until it is booked with what it asks for; then each of its pods draws on that. While
+    #    it waits to grow, or nobody can tell what it asks for now, they may still draw on what it was let in with.
     booked = account.gangs
     for key, pods in gangs.items():
         declared, entries = view.workloads.get(key[1]), booked.get(key, ())

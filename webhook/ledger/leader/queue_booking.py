@@ -106,10 +106,10 @@ class _Queue:
     def _reserve(
         self, waiting: Waiting, booking: Booking | GangBooking, rows: set[QuotaRow], short: Shortfall | None
     ) -> None:
-        """Of rows that are short for it all that it asks for, of others what it needs there beyond what will end on those.
+        """Reserve all that it asks for on rows that are short, on others what it needs beyond what will end on those.
 
-        Else somebody of another tier fills the total meanwhile, and it never has room on both rows at once. Whose time is
-        over reserves nothing more, and nobody reserves those rows after it until it is let in.
+        Else somebody of another tier fills the total meanwhile, and it never has room on both rows at once. Whose time
+        is over reserves nothing more, and nobody reserves those rows after it until it is let in.
         """
         # 1. What it adds to each row, and where that is too much. Where too many are under way it is asked again soon.
         if short is None:

@@ -1,9 +1,9 @@
 """The account as a leader writes it: what it sees to exist, and what was let in and is not seen yet.
 
 Pods are summed, but for those that share a slot with another entry: the preempted and who takes their slots, and a pod
-whose name a reservation bears. A gang ends with its workload, and then its pods count one by one. A workload that nobody
-booked, because it is older than the webhook or was applied while that was down, becomes a gang once its pods hold all
-that it declares: that adds nothing to what is charged. So it is with more replicas that nobody booked. Which
+whose name a reservation bears. A gang ends with its workload, and then its pods count one by one. A workload that
+nobody booked, because it is older than the webhook or was applied while that was down, becomes a gang once its pods
+hold all that it declares: that adds nothing to what is charged. So it is with more replicas that nobody booked. Which
 reservations go, and why no other may: docs/ledger.md.
 """
 
@@ -73,7 +73,10 @@ def rewritten(
         mates[each.gang].append(each.uid)
     keys = dict.fromkeys(each.gang for each in gangs)
     alone = (*view.held(account.namespaces, listed, keys), *view.claims(account.namespaces, listed))
-    sums = [Entry(wants=alone), *(Entry(namespace=key[0], of=key[1], wants=view.held_by(key, mates[key])) for key in keys)]
+    sums = [
+        Entry(wants=alone),
+        *(Entry(namespace=key[0], of=key[1], wants=view.held_by(key, mates[key])) for key in keys),
+    ]
     waits = any(True for _ in view.gated.of(account.namespaces))
     kept = [each for each in here if each.state == "Kept" and waits]
     standing = (replace(each, slot=slots.get(each.uid, "")) for each in (*reserved, *left))

@@ -53,7 +53,7 @@ def test_usage_row_by_row_and_in_one_line():
 
 
 def test_what_is_reserved_for_the_queue_is_shown_apart_from_what_is_booked_for_pods():
-    booked = {TRAINING: Decimal(6), TOTAL: Decimal(12)}
+    booked = {TRAINING: Decimal(4), TOTAL: Decimal(7)}
     count = Count.of(booked, {TRAINING: Decimal(3), TOTAL: Decimal(7)}, {TRAINING: Decimal(2), TOTAL: Decimal(5)})
     shown = status(TenantQuota("alpha", 3, replace(ALPHA, rows=(TRAINING, TOTAL))), count=count)
     assert shown["summary"] == "gpu-training 3/6 (+1 reserved, +2 for the queue), total 7/16 (+5 for the queue)"
