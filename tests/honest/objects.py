@@ -169,11 +169,6 @@ def group_named(pod: Tree) -> str:
     return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
 
 
-def booked_as(gang: Tree) -> str:
-    """Return what an account calls a gang: a PodGroup by its name, because other groups have no object."""
-    return f"PodGroup.scheduling.k8s.io/{gang['metadata']['name']}" if gang["kind"] == "PodGroup" else uid_of(gang)
-
-
 def node_named(pod: Tree) -> str:
     """Return the one node for which a DaemonSet made a pod; "" for another pod."""
     terms = pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(ON_NODE, {}).get("nodeSelectorTerms", ())

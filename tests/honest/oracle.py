@@ -11,6 +11,7 @@ from tests.honest.calm import Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
 from tests.honest.expected import Ask, Expected, Flavors, Lost
+from tests.honest.gang_checks import GangChecks
 from tests.honest.objects import (
     GANGS,
     KINDS,
@@ -30,6 +31,7 @@ from tests.honest.replica import H
 from tests.honest.report import Report
 from tests.honest.requests import ApiServer, Reply
 from tests.ledger.virtual_time import loop
+from webhook.ledger.protocol import Ledger
 from webhook.policy.values.tier_policy import TierPolicy
 
 LOST_SECONDS = H + 12
@@ -43,7 +45,8 @@ class Oracle:
         self.report = Report()
         self.calm = Calm()
         self.expected = Expected(api, flavors)
-        self._queue = QueueChecks(self.expected, self.calm, self.report)
+        self._gangs = GangChecks(self.expected, self.calm, self.report)
+        self._queue = QueueChecks(self.expected, self._gangs, self.calm, self.report)
         self._creates = CreateChecks(self.expected, self.calm, self.report)
         self._commands = CommandChecks(api, self.expected, self._queue, self.report)
         self._api = api
@@ -89,7 +92,7 @@ class Oracle:
         self._note()
         reply = await self._server.update(kind, key, change, scale=scale and kind != "Job")
         if reply.allowed and self.expected.held_by(old):
-            self._queue.grown.add(uid_of(old))
+            self._gangs.grown.add(uid_of(old))
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         self.report.say(f"update {kind} {key[0]}/{key[1]} scale={scale} -> {answer}")
         tenant = self.expected.tenant_of(key[0])
@@ -102,18 +105,19 @@ class Oracle:
     def tick(self) -> None:
         """Judge what can be seen without a request, once a second."""
         self._note()
+        self._gangs.tick()
         self._queue.tick()
 
     async def ask_commands(self, policy: TierPolicy) -> None:
         """Ask the commands about what is there, in a quiet moment."""
         await self._commands.ask(policy)
 
-    def judge_quiet(self, when: str) -> None:
-        judge_quiet(self.expected, self._queue, self.report, when)
+    def judge_quiet(self, ledger: Ledger, when: str) -> None:
+        judge_quiet(self.expected, self._queue, ledger, self.report, when)
 
     def _note(self) -> None:
         self.expected.note()
-        self._queue.note_gangs()
+        self._gangs.note()
 
     def _note_admitted(self, tree: Tree, tenant: str) -> None:
         """Note which gang is booked by this: a PodGroup is with its first pod."""

@@ -83,7 +83,7 @@ class World:
             if kind == "CronJob":
                 self._life.delete(kind, key)
         await self._until_quiet()
-        self._oracle.judge_quiet("after all")
+        self._oracle.judge_quiet(self._a_replica().ledger, "after all")
         await self._ask_commands()
         await self._drain()
 
@@ -158,7 +158,10 @@ class World:
         """Ask the commands of people, where nothing has changed for a while."""
         is_quiet = self._api.versions() == self._seen and loop().time() > self._changed_at + QUIET_SECONDS
         if is_quiet and self._oracle.calm.is_settled():
-            await self._oracle.ask_commands(next(each for each in self._replicas if each.alive).policy)
+            await self._oracle.ask_commands(self._a_replica().policy)
+
+    def _a_replica(self) -> Replica:
+        return next(each for each in self._replicas if each.alive)
 
     async def _until_quiet(self) -> None:
         """Wait until no pod has changed for two minutes, for ten minutes at most."""
@@ -186,7 +189,7 @@ class World:
                 if controller_of(tree) is None:
                     self._life.delete(kind, key_of(tree))
         await self._pass(160)
-        self._oracle.judge_quiet("after the drain")
+        self._oracle.judge_quiet(self._a_replica().ledger, "after the drain")
 
     def _created(self, kind: str, key: Key) -> str:
         tree = self._api.find(KINDS[kind], key)
