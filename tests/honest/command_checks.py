@@ -10,11 +10,13 @@ from datetime import UTC
 from itertools import islice
 
 from tests.honest.api import Api, ReplicaClient
+from tests.honest.asks import Ask
 from tests.honest.clocks import VirtualDatetime
-from tests.honest.expected import Ask, Expected
+from tests.honest.expected import Expected
 from tests.honest.objects import (
     KINDS,
     PODS,
+    WITHOUT_PODS,
     WORKLOAD_GANGS,
     Tree,
     controller_of,
@@ -63,7 +65,7 @@ class CommandChecks:
             for tree in self._api.all(path):
                 here = tree["metadata"]["namespace"] == namespace and not is_deleting(tree)
                 waits = path == PODS and is_gated(tree)
-                if here and kind != "PodGroup" and (waits or controller_of(tree) is None):
+                if here and kind not in WITHOUT_PODS and (waits or controller_of(tree) is None):
                     yield tree
 
     # --- why-pending

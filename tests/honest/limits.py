@@ -15,6 +15,8 @@ NOT_ASSERTED: dict[str, str] = {
     "replacement of a preempted pod refused | Demote": "the same",
     "pod of a booked gang refused | Demote": "a replica still knows the tier that the gang had before it grew",
     "overtaken by a younger one of its tier": "positions are lost by a crash, by surplus workers and by a resize",
+    "creates refused after us hold more than the pods that are wanted": "each retry of a controller whose creates a "
+    "ResourceQuota refuses books GPUs of its own, for createTimeoutSeconds: the retries do not share a slot yet",
     "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",
     # Documented limits
     "status says another queue": "pods of Jobs of one pod whose JobSet was deleted without them wait for it",

@@ -7,10 +7,11 @@ one that waits.
 from collections.abc import Callable
 
 from tests.honest.api import Api
+from tests.honest.asks import Ask, Flavors, Lost
 from tests.honest.calm import Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
-from tests.honest.expected import Ask, Expected, Flavors, Lost
+from tests.honest.expected import Expected
 from tests.honest.gang_checks import GangChecks
 from tests.honest.objects import (
     GANGS,
@@ -19,6 +20,7 @@ from tests.honest.objects import (
     Key,
     Tree,
     controller_of,
+    flavor_named,
     group_named,
     is_deleting,
     is_terminal,
@@ -61,16 +63,15 @@ class Oracle:
         self._note()
         preempted = self._replaced_by(tree) if kind == "Pod" else None
         in_booked_gang = kind == "Pod" and self._is_in_booked_gang(tree)
-        to_lose = self._server.lose_next
         reply = await self._server.create(tree)
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         name = metadata.get("name") or metadata.get("generateName")
         self.report.say(f"create {kind} {metadata['namespace']}/{name} -> {answer}")
         for each in reply.problems if self.calm.knows_tenants() else ():  # limits.NEW_TENANT
             self.report.fail("a second mutation changes something", each)
-        if to_lose > self._server.lose_next and reply.tree is not None:
+        if reply.lost and reply.tree is not None:
             self._note_lost(reply.tree)
-        if tenant is None or reply.code in (409, 500, 404):
+        if tenant is None or reply.lost or reply.code in (409, 404):
             return reply
         if reply.allowed and reply.tree is not None:
             self._note_admitted(reply.tree, tenant)
@@ -102,6 +103,19 @@ class Oracle:
             if reply.allowed:
                 self._note_admitted(reply.tree, tenant)
 
+    async def admit_for_kueue(self, pod: Tree) -> bool:
+        """Lift Kueue's gate of a pod, with the flavor that it chooses, and judge the answer."""
+        flavors = self.expected.flavors
+        flavor = flavors[int(uid_of(pod).rpartition("-")[2]) % len(flavors)] if flavors else ""
+        flavor = "" if flavor_named(pod) else flavor
+        self._note()
+        reply = await self._server.admit_for_kueue(pod, flavor)
+        tenant, name = self.expected.tenant_of(pod["metadata"]["namespace"]), pod["metadata"]["name"]
+        self.report.say(f"Kueue admits {name} to {flavor or 'any flavor'} -> {reply.code} {reply.sentence}")
+        if tenant is not None:
+            self._creates.moved(pod, flavor, reply, tenant)
+        return reply.allowed
+
     def tick(self) -> None:
         """Judge what can be seen without a request, once a second."""
         self._note()
@@ -131,7 +145,8 @@ class Oracle:
         """A create was admitted by us and refused by a webhook after us."""
         is_pod, namespace = tree["kind"] == "Pod", tree["metadata"]["namespace"]
         asks = [self.expected.ask_of(tree)] if is_pod else self._whole_of(tree)
-        self.expected.lost += [Lost(loop().time() + LOST_SECONDS, namespace, each) for each in asks]
+        until, controller = loop().time() + LOST_SECONDS, controller_of(tree) if is_pod else None
+        self.expected.lost += [Lost(until, namespace, each, controller) for each in asks]
 
     def _note_unseen(self, group: Tree) -> None:
         """Note that the pods of a PodGroup are deleted before they ran: limits.UNSEEN_GROUPS."""

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.honest.asks import Ask, missing
 from tests.honest.calm import Calm
 from tests.honest.clocks import START
-from tests.honest.expected import Ask, Expected, missing
+from tests.honest.expected import Expected
 from tests.honest.gang_checks import GangChecks
 from tests.honest.objects import (
     GANG,

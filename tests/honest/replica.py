@@ -78,6 +78,8 @@ class Replica:
         self._in_force.subscribe(follow)
         if self._in_force.current().flavors:
             await known.nodes.wait_synced()
+        await known.device_classes.follow(self._in_force.tell_classes)
+        await known.device_classes.wait_synced()
         self._parts = ledger_parts(
             self.client,  # type: ignore[arg-type]
             cluster,
