@@ -58,7 +58,8 @@ class Row:
 class Bounds:
     """The least and the most GPUs that a row may count as used.
 
-    `slots`: the most, where pods whose create was refused after us hold no more than their controller wants.
+    `slots`: the most, where pods whose create was refused after us hold no more than their controller wants, and those
+    that are gone hold nothing.
     """
 
     low: int
@@ -70,13 +71,14 @@ class Bounds:
 class Lost:
     """A create that we admitted and that was refused after us: its reservation stands `until` then.
 
-    `controller`: the reference to what made the pod.
+    `controller`: the reference to what made the pod. `is_over`: it was stored, and is gone again.
     """
 
     until: float
     namespace: str
     ask: Ask
     controller: Tree | None = None
+    is_over: bool = False
 
 
 def job_pods(spec: Tree, succeeded: int = 0) -> int:

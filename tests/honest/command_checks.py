@@ -114,7 +114,7 @@ class CommandChecks:
             return
         whose = self._queue.outermost(pod)
         waiting = [(VALUES[e.tier], e.created, self._queue.outermost(e.tree)) for e in self._queue.units(tenant)]
-        if not any(each[2] == whose for each in waiting) or self._queue.has_orphans(tenant):
+        if not any(each[2] == whose for each in waiting) or self._queue.orphans(tenant):
             return
         tier, since, _ = min((each for each in waiting if each[2] == whose), key=lambda e: (-e[0], e[1]))
         others = [each for each in waiting if each[2] != whose]

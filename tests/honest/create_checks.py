@@ -23,9 +23,10 @@ from tests.ledger.virtual_time import loop
 
 NUMBERS = re.compile(r"(the total|gpu-[a-z]+(?: on [a-z0-9]+)?|on [a-z0-9]+|[a-z0-9]+) is at ([\d.]+) of ([\d.]+)")
 """A sentence that says how full a row is."""
-RETRIES = "creates refused after us hold more than the pods that are wanted"
+NOBODYS = "refused for GPUs that nobody will use"
 CANT_START = "can start now"
-LOWER_TIERS = {"gpu-training": ("gpu-serving", "gpu-batch", "gpu-interactive"), "gpu-batch": ("gpu-interactive",)}
+LENT_TIER = "gpu-batch"
+"""The lower tier that runs what is over quota, of whatever type: those of other types are lent to nobody."""
 
 
 class CreateChecks:
@@ -52,7 +53,7 @@ class CreateChecks:
             self._refused_pod(subject, reply, tenant, asked, freed, in_booked_gang=in_booked_gang)
             by_slots = fair and reply.code == 403 and expected.has_room(tenant, asked, retried, by_slots=True)
             if by_slots and not expected.has_room(tenant, asked):
-                self._fail(RETRIES, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
+                self._fail(NOBODYS, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
             return
         if reply.tree is None:
             return
@@ -64,7 +65,7 @@ class CreateChecks:
             elif fair and preempted and tier_of(preempted) == tier and expected.has_room(tenant, asked, freed):
                 self._fail("replacement of a preempted pod demoted", what, got=got)
             elif fair and expected.has_room(tenant, asked, retried, by_slots=True):
-                self._fail(RETRIES, subject, got=got, bounds=expected.lately(tenant))
+                self._fail(NOBODYS, subject, got=got, bounds=expected.lately(tenant))
         holds = exceed == "Hold" or any(row.holds for row in expected.rows(tenant))
         if is_gated(reply.tree) and not holds and fair:
             self._fail("gated though nothing holds", subject)
@@ -146,7 +147,7 @@ class CreateChecks:
             bounds = expected.lately(tenant)
             self._fail("workload refused with room", subject, sentence=reply.sentence, more=more, bounds=bounds)
         elif fair and expected.has_room(tenant, more, by_slots=True):
-            self._fail(RETRIES, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
+            self._fail(NOBODYS, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
 
     def moved(self, pod: Tree, flavor: str, reply: Reply, tenant: str) -> None:
         """Judge the answer to Kueue's choice of a flavor for a pod."""
@@ -186,11 +187,8 @@ class CreateChecks:
         return any(is_gated(each) and uid_of(each) != uid_of(tree) for each in self._expected.pods(tenant))
 
     def _has_room_below(self, tenant: str, asked: list[Ask]) -> bool:
-        if not asked:
-            return False
-        below = set.intersection(*(set(LOWER_TIERS.get(each.tier, ())) for each in asked))
-        lower = ([Ask(tier, each.flavors, each.gpus) for each in asked] for tier in sorted(below))
-        return any(self._expected.has_room(tenant, each) for each in lower)
+        lower = [replace(each, tier=LENT_TIER) for each in asked if each.tier == "gpu-training"]
+        return bool(asked) and len(lower) == len(asked) and self._expected.has_room(tenant, lower)
 
 
 def _about(text: str) -> str:

@@ -270,6 +270,8 @@ class Expected:
         """Return what lost creates may hold, where those of a controller share the slots of its missing pods."""
         alone, by_controller = list[Ask](), defaultdict[str, list[Lost]](list)
         for each in lost:
+            if each.is_over:
+                continue
             if each.controller is None:
                 alone.append(each.ask)
             else:

@@ -21,6 +21,8 @@ class GangChecks:
         self._report = report
         self._since: dict[str, float] = {}
         """When the first pod of a gang was admitted while another one waited."""
+        self._while_new: set[str] = set()
+        """Gangs of which the first pod was admitted while a replica did not know the tenant yet: limits.NEW_TENANT."""
         self._noted: tuple[int, ...] = ()
 
     def note(self) -> None:
@@ -40,8 +42,9 @@ class GangChecks:
             pods = expected.pods_of(gang)
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
                 expected.admitted[uid] = expected.whole_of(gang)
-                if _any_waits(pods) and self._calm.knows_tenants():
+                if _any_waits(pods):
                     self._since[uid] = loop().time()
+                    self._while_new |= set() if self._calm.knows_tenants() else {uid}
             elif uid in expected.admitted and self._has_all(gang, pods):
                 expected.admitted[uid] = expected.whole_of(gang)
             if not _any_waits(pods):
@@ -73,7 +76,8 @@ class GangChecks:
             return
         self.in_part.add(uid)
         subject, name = f"Hold {gang['kind']}", gang["metadata"]["name"]
-        self._report.fail("half a gang was admitted", subject, name=name, admitted=len(admitted), asked=asked)
+        rule = "half a gang was admitted" if uid not in self._while_new else "half a gang of a new tenant was admitted"
+        self._report.fail(rule, subject, name=name, admitted=len(admitted), asked=asked)
 
 
 def _any_waits(pods: list[Tree]) -> bool:

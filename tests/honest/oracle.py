@@ -149,14 +149,15 @@ class Oracle:
         self.expected.lost += [Lost(until, namespace, each, controller) for each in asks]
 
     def _note_unseen(self, group: Tree) -> None:
-        """Note that the pods of a PodGroup are deleted before they ran: limits.UNSEEN_GROUPS."""
+        """Note that the pods of a PodGroup are deleted before they ran: the leader may not have seen them."""
         until, namespace, pods = (
             loop().time() + LOST_SECONDS,
             group["metadata"]["namespace"],
             self.expected.pods_of(group),
         )
         if not any(each["spec"].get("nodeName") for each in pods):
-            self.expected.lost += [Lost(until, namespace, each) for each in self.expected.whole_of(group)]
+            lost = [Lost(until, namespace, each, is_over=True) for each in self.expected.whole_of(group)]
+            self.expected.lost += lost
 
     def _whole_of(self, tree: Tree) -> list[Ask]:
         return self.expected.whole_of(tree) if tree["kind"] in GANGS else []

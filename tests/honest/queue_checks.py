@@ -120,9 +120,9 @@ class QueueChecks:
         uids = {uid_of(pod), *([uid_of(gang)] if gang else ())}
         return any(each.uid in uids for each in self.units(tenant)) and not self._goes_with_owner(pod)
 
-    def has_orphans(self, tenant: str) -> bool:
-        """Tells whether pods wait that the oracle does not judge: limits.ORPHANS."""
-        return any(is_gated(pod) and self._waits_for_deleted(pod) for pod in self._expected.pods(tenant))
+    def orphans(self, tenant: str) -> int:
+        """Return how many pods wait that were left behind by a gang that was deleted without them."""
+        return sum(is_gated(pod) and self._waits_for_deleted(pod) for pod in self._expected.pods(tenant))
 
     def _waits_for_deleted(self, pod: Tree) -> bool:
         """Tells whether a pod was left behind by a gang that was deleted without it: limits.ORPHANS."""

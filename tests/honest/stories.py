@@ -180,5 +180,30 @@ OPEN: dict[str, History] = {
         apply("Pod", "rest", 20, ns="alpha-b", gpus=2),
         gpus=4,
     ),
+    # Pods that exist no more hold nothing.
+    "a PodGroup is deleted at once, and another one wants its GPUs": told(
+        "Deny",
+        apply("PodGroup", "one", count=4, gpus=2, run=30),
+        do("delete", name="one"),
+        apply("PodGroup", "two", 30, count=2, gpus=2, run=30),
+        gpus=8,
+    ),
+    # Pods that are kept when their gang is deleted count one by one, and so they wait.
+    "a LeaderWorkerSet that waits is deleted without its pods": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        apply("LeaderWorkerSet", "gang", size=2),
+        do("delete", 5, name="gang", how="orphan"),
+        do("delete", 5, name="first"),
+        gpus=3,
+    ),
+    "a JobSet of single pods that waits is deleted without its Jobs": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        apply("JobSet", "gang", count=2, run=60),
+        do("delete", 5, name="gang", how="orphan"),
+        do("delete", 5, name="first"),
+        gpus=3,
+    ),
 }
 """Histories that fail yet."""
