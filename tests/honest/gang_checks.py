@@ -41,7 +41,8 @@ class GangChecks:
                 continue
             pods = expected.pods_of(gang)
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
-                expected.admitted[uid] = expected.whole_of(gang)
+                held = [expected.ask_of(each) for each in pods if expected.holds(each)]
+                expected.admitted[uid] = held if uid in self.grown else expected.whole_of(gang)
                 if _any_waits(pods):
                     self._since[uid] = loop().time()
                     self._while_new |= set() if self._calm.knows_tenants() else {uid}

@@ -99,7 +99,7 @@ class ApiServer:
         warnings = answer.get("warnings", ())
 
         # 4. Store it, unless a later webhook refuses it or the name is taken.
-        if self.lose_next > 0:
+        if self.lose_next > 0 and not kind.startswith("ResourceClaim"):
             self.lose_next -= 1
             return Reply(False, 500, "refused by another webhook", warnings, now, problems, lost=True)
         if kind == "Pod" and loop().time() < self.full_until.get(namespace, 0):
