@@ -66,8 +66,7 @@ class CreateChecks:
                 self._fail("replacement of a preempted pod demoted", what, got=got)
             elif fair and expected.has_room(tenant, asked, retried, by_slots=True):
                 self._fail(NOBODYS, subject, got=got, bounds=expected.lately(tenant))
-        holds = exceed == "Hold" or any(row.holds for row in expected.rows(tenant))
-        if is_gated(reply.tree) and not holds and fair:
+        if is_gated(reply.tree) and not expected.holds_back(tenant) and fair:
             self._fail("gated though nothing holds", subject)
         for warning in reply.warnings:
             others = self._others_wait(tenant, reply.tree)

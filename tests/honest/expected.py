@@ -55,6 +55,8 @@ class Expected:
         self.replacements: dict[str, str] = {}
         """Of preempted pods: the uid of the pod that was made instead."""
         self.lost: list[Lost] = []
+        self.ended: list[Lost] = []
+        """Pods of controllers that were deleted where the quota holds: their next ones may stand in their slots."""
         self.admitted: dict[str, list[Ask]] = {}
         """Gangs of which pods were admitted, with what they asked for then."""
         self.reviewed: set[str] = set()
@@ -76,6 +78,10 @@ class Expected:
             Row(each.get("tier"), each.get("resourceFlavor"), int(each["gpus"]), each.get("onExceed") == "Hold")
             for each in rows
         ]
+
+    def holds_back(self, tenant: str) -> bool:
+        """Tells whether pods wait for room on some row of a tenant."""
+        return self.on_exceed(tenant) == "Hold" or any(row.holds for row in self.rows(tenant))
 
     def on_exceed(self, tenant: str) -> str:
         return str(self.quota(tenant)["spec"].get("onExceed", "Deny"))
@@ -220,7 +226,7 @@ class Expected:
 
     def bounds(self, tenant: str) -> Mapping[str, Bounds]:
         """Return the bounds of each row, by its label."""
-        time_counts = bool(self.lost) or any(map(is_deleting, self.api.all(PODS)))
+        time_counts = bool(self.lost or self.ended) or any(map(is_deleting, self.api.all(PODS)))
         key = (
             self.api.versions(TENANT_QUOTAS),
             self.quota(tenant)["metadata"].get("generation"),
@@ -256,6 +262,7 @@ class Expected:
                 held = row.sum(map(self.ask_of, mine))
                 low += held
                 high += max(held, row.sum(self._reserved_for(gang, mine)))
+            high += row.sum(each.ask for each in self.ended if each.until > now and each.namespace in here)
             lost = [each for each in self.lost if each.until > now and each.namespace in here]
             slots = high + row.sum(self._in_slots(lost))
             found[row.label] = Bounds(max(low, 0), high + row.sum(each.ask for each in lost), slots)
@@ -306,6 +313,7 @@ class Expected:
     def note(self) -> None:
         """Remember the bounds: once a second, and at each review."""
         now = loop().time()
+        self.ended = [each for each in self.ended if each.until > now]
         for tenant in self.tenants():
             log = self._log[tenant]
             log.append((now, self.bounds(tenant)))

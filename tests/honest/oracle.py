@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tests.honest.api import Api
 from tests.honest.asks import Ask, Flavors, Lost
-from tests.honest.calm import Calm
+from tests.honest.calm import PREEMPTED_SECONDS, Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
 from tests.honest.expected import Expected
@@ -38,6 +38,9 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 LOST_SECONDS = H + 12
 """So long a reservation may stand whose create was refused after us."""
+
+SLOT_SECONDS = 7.0
+"""So long the slot of a pod that was deleted may be kept for the next one of its controller: 5 s, and the news."""
 
 
 class Oracle:
@@ -197,6 +200,10 @@ class Oracle:
         if uid in self._preempted:
             self._preempted[uid] = pod, now
         self.expected.replacements.pop(uid, None)
+        tenant, was_preempted = self.expected.tenant_of(pod["metadata"]["namespace"]), uid in self._preempted
+        if tenant is not None and self.expected.holds_back(tenant) and is_deleting(pod) and controller_of(pod):
+            until = now + (PREEMPTED_SECONDS if was_preempted else SLOT_SECONDS)
+            self.expected.ended.append(Lost(until, pod["metadata"]["namespace"], self.expected.ask_of(pod)))
 
     def runs(self, pod: Tree) -> None:
         self.report.say(f"runs {pod['metadata']['namespace']}/{pod['metadata']['name']} {tier_of(pod)}")
