@@ -2,10 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from tests.honest.objects import EVENTS, KINDS, Key, Tree, copy
+from tests.honest.objects import CLAIM_TEMPLATES, CLAIMS, DEVICE_CLASSES, EVENTS, KINDS, Key, Tree, copy
 from tests.ledger.simulated_api import TENANT_QUOTAS, SimulatedApi, place_of
 from tests.ledger.simulated_client import Request, SimulatedClient
 from tests.ledger.view import View
@@ -16,10 +16,10 @@ WATCH_SECONDS = 300.0
 """So long the API server serves a watch. The first ones end sooner, because replicas did not start together."""
 
 
-def _served() -> dict[str, dict[str, list[str]]]:
-    """The served plurals, by group and version."""
+def _served(paths: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+    """Return the served plurals, by group and version."""
     found: dict[str, dict[str, list[str]]] = {}
-    for path in (*KINDS.values(), TENANT_QUOTAS):
+    for path in paths:
         root, group, *rest = path.strip("/").split("/")
         if root == "apis":
             version, plural = rest
@@ -27,11 +27,14 @@ def _served() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-SERVED = _served()
-
-
 class Api(SimulatedApi):
-    """The stored objects. Trees are read in place: nobody may change them."""
+    """The stored objects. Trees are read in place: nobody may change them. `with_claims`: it serves ResourceClaims."""
+
+    def __init__(self, *, with_claims: bool = False) -> None:
+        super().__init__()
+        claims = (CLAIMS, CLAIM_TEMPLATES, DEVICE_CLASSES)
+        others = [each for each in KINDS.values() if each not in claims]
+        self.served = _served([*others, TENANT_QUOTAS, *(claims if with_claims else ())])
 
     def find(self, kind: str, key: Key) -> Tree | None:
         return self.history(kind).objects.get(key)
@@ -55,6 +58,7 @@ class ReplicaClient(SimulatedClient):
 
     def __init__(self, api: Api, latency: float, lag: float) -> None:
         super().__init__(api)
+        self._served = api.served
         self._latency = latency
         self._lag = lag
         self._ended: set[int] = set()
@@ -90,18 +94,20 @@ class ReplicaClient(SimulatedClient):
                 await asyncio.gather(pending, return_exceptions=True)
 
     async def get(self, path: str, *, seconds: float = 5.0, accept: str = "") -> Tree:  # noqa: ARG002 - the client's
-        parts = path.strip("/").split("/")
+        parts, served = path.strip("/").split("/"), self._served
+        if parts == ["version"]:
+            return {"major": "1", "minor": "37"}
         if parts == ["apis"]:
-            first = [f"{group}/{next(iter(versions))}" for group, versions in SERVED.items()]
+            first = [f"{group}/{next(iter(versions))}" for group, versions in served.items()]
             return {"groups": [{"preferredVersion": {"groupVersion": each}} for each in first]}
         if parts == ["api", "v1"]:
             return {"resources": []}
         if parts[0] == "apis" and len(parts) == 2:
-            if parts[1] not in SERVED:
+            if parts[1] not in served:
                 raise NotFound(f"{path}: HTTP 404", 404)
-            return {"versions": [{"groupVersion": f"{parts[1]}/{each}"} for each in SERVED[parts[1]]]}
+            return {"versions": [{"groupVersion": f"{parts[1]}/{each}"} for each in served[parts[1]]]}
         if parts[0] == "apis" and len(parts) == 3:
-            return {"resources": [{"name": each} for each in SERVED.get(parts[1], {}).get(parts[2], ())]}
+            return {"resources": [{"name": each} for each in served.get(parts[1], {}).get(parts[2], ())]}
         return await super().get(path, seconds=seconds)
 
     async def patch(self, path: str, body: Tree, *, seconds: float = 5.0, **_: object) -> Tree:

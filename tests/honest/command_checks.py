@@ -10,11 +10,13 @@ from datetime import UTC
 from itertools import islice
 
 from tests.honest.api import Api, ReplicaClient
+from tests.honest.asks import Ask
 from tests.honest.clocks import VirtualDatetime
-from tests.honest.expected import Ask, Expected
+from tests.honest.expected import Expected
 from tests.honest.objects import (
     KINDS,
     PODS,
+    WITHOUT_PODS,
     WORKLOAD_GANGS,
     Tree,
     controller_of,
@@ -63,7 +65,7 @@ class CommandChecks:
             for tree in self._api.all(path):
                 here = tree["metadata"]["namespace"] == namespace and not is_deleting(tree)
                 waits = path == PODS and is_gated(tree)
-                if here and kind != "PodGroup" and (waits or controller_of(tree) is None):
+                if here and kind not in WITHOUT_PODS and (waits or controller_of(tree) is None):
                     yield tree
 
     # --- why-pending
@@ -112,7 +114,7 @@ class CommandChecks:
             return
         whose = self._queue.outermost(pod)
         waiting = [(VALUES[e.tier], e.created, self._queue.outermost(e.tree)) for e in self._queue.units(tenant)]
-        if not any(each[2] == whose for each in waiting) or self._queue.has_orphans(tenant):
+        if not any(each[2] == whose for each in waiting) or self._queue.orphans(tenant):
             return
         tier, since, _ = min((each for each in waiting if each[2] == whose), key=lambda e: (-e[0], e[1]))
         others = [each for each in waiting if each[2] != whose]

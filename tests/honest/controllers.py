@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tests.honest.api import Api
+from tests.honest.claims import ClaimController
 from tests.honest.ending import Ending
+from tests.honest.kueue import Kueue
 from tests.honest.life import Life, Observer
 from tests.honest.objects import (
     CRONJOBS,
@@ -34,8 +36,10 @@ from tests.honest.scaling import Scaling
 class Controllers:
     """All controllers of the cluster; `step` is a second of its life."""
 
-    def __init__(self, api: Api, life: Life, observer: Observer) -> None:
+    def __init__(self, api: Api, life: Life, observer: Observer, claims: ClaimController, kueue: Kueue) -> None:
         self._api = api
+        self._claims = claims
+        self._kueue = kueue
         self._life = life
         self._pods = PodMaker(api, life, observer)
         self._scaling = Scaling(api, life, observer, self._pods)
@@ -52,11 +56,18 @@ class Controllers:
         self._life.kubelets()
         self._life.collect()
         await self._reconcile()
+        await self._claims.step()
+        await self._kueue.step()
         self._life.schedule()
 
     def _is_due(self) -> bool:
         now = self._life.second
-        if self._busy or self._ending.cron or any(now - 1 <= when for when in self._pods.refused.due.values()):
+        if (
+            self._busy
+            or self._ending.cron
+            or self._kueue.is_busy()
+            or any(now - 1 <= when for when in self._pods.refused.due.values())
+        ):
             return True
         if any(last + 610 >= now for _, last in self._life.failures.values()):
             return True

@@ -1,15 +1,16 @@
 """Judges the answers to creates and updates, and the numbers in their sentences."""
 
 import re
+from dataclasses import replace
 
+from tests.honest.asks import Ask, missing
 from tests.honest.calm import Calm
-from tests.honest.expected import WINDOW, Ask, Expected, missing
+from tests.honest.expected import WINDOW, Expected
 from tests.honest.objects import (
     GANGS,
     TIER_LABEL,
     Tree,
     controller_of,
-    flavor_named,
     gpus_of,
     group_named,
     is_gated,
@@ -22,8 +23,10 @@ from tests.ledger.virtual_time import loop
 
 NUMBERS = re.compile(r"(the total|gpu-[a-z]+(?: on [a-z0-9]+)?|on [a-z0-9]+|[a-z0-9]+) is at ([\d.]+) of ([\d.]+)")
 """A sentence that says how full a row is."""
+NOBODYS = "refused for GPUs that nobody will use"
 CANT_START = "can start now"
-LOWER_TIERS = {"gpu-training": ("gpu-serving", "gpu-batch", "gpu-interactive"), "gpu-batch": ("gpu-interactive",)}
+LENT_TIER = "gpu-batch"
+"""The lower tier that runs what is over quota, of whatever type: those of other types are lent to nobody."""
 
 
 class CreateChecks:
@@ -36,9 +39,10 @@ class CreateChecks:
         """Judge the answer to the create of a pod; `preempted` is the pod that it replaces."""
         expected, fair, exceed = self._expected, self._calm.is_fair(tenant), self._expected.on_exceed(tenant)
         tier, controller = tree["metadata"].get("labels", {}).get(TIER_LABEL, ""), controller_of(tree)
-        named = flavor_named(tree)
-        asked = [Ask(tier, (named,) if named else expected.flavors, gpus_of(tree) * self._booked_with(tree))]
+        one = replace(expected.ask_of(tree), tier=tier)
+        asked = [one if one.claim else replace(one, gpus=one.gpus * self._booked_with(tree))]
         freed = [expected.ask_of(preempted)] if preempted else []
+        retried = expected.lost_of(controller)[:1]
         what = controller["kind"] if controller else "bare pod"
         subject = f"{exceed} {what}"
         if not gpus_of(tree):
@@ -47,6 +51,9 @@ class CreateChecks:
             return
         if not reply.allowed:
             self._refused_pod(subject, reply, tenant, asked, freed, in_booked_gang=in_booked_gang)
+            by_slots = fair and reply.code == 403 and expected.has_room(tenant, asked, retried, by_slots=True)
+            if by_slots and not expected.has_room(tenant, asked):
+                self._fail(NOBODYS, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
             return
         if reply.tree is None:
             return
@@ -57,8 +64,9 @@ class CreateChecks:
                 self._fail("demoted with room", what, got=got, bounds=expected.lately(tenant), warnings=reply.warnings)
             elif fair and preempted and tier_of(preempted) == tier and expected.has_room(tenant, asked, freed):
                 self._fail("replacement of a preempted pod demoted", what, got=got)
-        holds = exceed == "Hold" or any(row.holds for row in expected.rows(tenant))
-        if is_gated(reply.tree) and not holds and fair:
+            elif fair and expected.has_room(tenant, asked, retried, by_slots=True):
+                self._fail(NOBODYS, subject, got=got, bounds=expected.lately(tenant))
+        if is_gated(reply.tree) and not expected.holds_back(tenant) and fair:
             self._fail("gated though nothing holds", subject)
         for warning in reply.warnings:
             others = self._others_wait(tenant, reply.tree)
@@ -137,6 +145,20 @@ class CreateChecks:
         if fair and expected.has_room(tenant, more):
             bounds = expected.lately(tenant)
             self._fail("workload refused with room", subject, sentence=reply.sentence, more=more, bounds=bounds)
+        elif fair and expected.has_room(tenant, more, by_slots=True):
+            self._fail(NOBODYS, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
+
+    def moved(self, pod: Tree, flavor: str, reply: Reply, tenant: str) -> None:
+        """Judge the answer to Kueue's choice of a flavor for a pod."""
+        expected, subject = self._expected, f"{self._expected.on_exceed(tenant)} Kueue's pod"
+        if reply.code == 503 and self._calm.is_quiet():
+            self._fail("try again without cause", subject, sentence=reply.sentence)
+        if reply.allowed or reply.code in (503, 409) or not self._calm.is_fair(tenant):
+            return
+        ask, rows = replace(expected.ask_of(pod), flavors=(flavor,)), expected.rows(tenant)
+        most = expected.lately(tenant)
+        if all(most[row.label].high + ask.gpus <= row.hard for row in rows if row.flavor and row.counts(ask)):
+            self._fail("refused with room", subject, sentence=reply.sentence, bounds=most)
 
     def numbers(self, tree: Tree, reply: Reply, tenant: str) -> None:
         """Judge the numbers in the sentences of an answer."""
@@ -164,11 +186,8 @@ class CreateChecks:
         return any(is_gated(each) and uid_of(each) != uid_of(tree) for each in self._expected.pods(tenant))
 
     def _has_room_below(self, tenant: str, asked: list[Ask]) -> bool:
-        if not asked:
-            return False
-        below = set.intersection(*(set(LOWER_TIERS.get(each.tier, ())) for each in asked))
-        lower = ([Ask(tier, each.flavors, each.gpus) for each in asked] for tier in sorted(below))
-        return any(self._expected.has_room(tenant, each) for each in lower)
+        lower = [replace(each, tier=LENT_TIER) for each in asked if each.tier == "gpu-training"]
+        return bool(asked) and len(lower) == len(asked) and self._expected.has_room(tenant, lower)
 
 
 def _about(text: str) -> str:

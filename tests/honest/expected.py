@@ -6,11 +6,11 @@ while even `high` leaves room, has been wronged.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tests.honest.api import Api
+from tests.honest.asks import Ask, Bounds, Flavors, Lost, Part, Row, job_pods
 from tests.honest.objects import (
     FLAVOR_LABEL,
     GANGS,
@@ -19,7 +19,9 @@ from tests.honest.objects import (
     PODGROUPS,
     PODS,
     TENANT_LABEL,
+    WITHOUT_PODS,
     Tree,
+    claim_shared,
     controller_of,
     flavor_named,
     gpus_of,
@@ -34,96 +36,13 @@ from tests.honest.objects import (
     key_of,
     tier_of,
     uid_of,
+    waits_for_kueue,
 )
 from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
 from tests.ledger.virtual_time import loop
 
 WINDOW = 3.0
 """Seconds: room counts only where it was there for so long, because watches lag."""
-
-Flavors = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Ask:
-    """GPUs of a tier, on one of these flavors."""
-
-    tier: str
-    flavors: Flavors
-    gpus: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """Pods of one template."""
-
-    each: Ask
-    count: int
-
-    @property
-    def whole(self) -> Ask:
-        return Ask(self.each.tier, self.each.flavors, self.each.gpus * self.count)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a TenantQuota; `holds`: what is over it waits, whatever the tenant says."""
-
-    tier: str | None
-    flavor: str | None
-    hard: int
-    holds: bool
-
-    @property
-    def label(self) -> str:
-        return " on ".join(each for each in (self.tier, self.flavor) if each) or "total"
-
-    def counts(self, ask: Ask) -> bool:
-        return self.tier in (None, ask.tier) and (self.flavor is None or self.flavor in ask.flavors)
-
-    def sum(self, asks: Iterable[Ask]) -> int:
-        return sum(each.gpus for each in asks if self.counts(each))
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The least and the most GPUs that a row may count as used."""
-
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
-class Lost:
-    """A create that we admitted and another webhook refused: its reservation stands `until` then."""
-
-    until: float
-    namespace: str
-    ask: Ask
-
-
-def job_pods(spec: Tree, succeeded: int = 0) -> int:
-    parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
-    return int(parallelism if completions is None else min(parallelism, completions - succeeded))
-
-
-def _succeeded(job: Tree) -> int:
-    return int(job.get("status", {}).get("succeeded", 0))
-
-
-def missing(asked: Iterable[Ask], has: Iterable[Ask]) -> list[Ask]:
-    """Return what is asked for beyond what is there, by tier."""
-    left: list[list[Any]] = [[each.tier, each.gpus] for each in has]
-    found = []
-    for ask in asked:
-        gpus = ask.gpus
-        for each in left:
-            if each[0] == ask.tier:
-                taken = min(gpus, int(each[1]))
-                gpus, each[1] = gpus - taken, int(each[1]) - taken
-        if gpus > 0:
-            found.append(Ask(ask.tier, ask.flavors, gpus))
-    return found
 
 
 class Expected:
@@ -136,6 +55,8 @@ class Expected:
         self.replacements: dict[str, str] = {}
         """Of preempted pods: the uid of the pod that was made instead."""
         self.lost: list[Lost] = []
+        self.ended: list[Lost] = []
+        """Pods of controllers that were deleted where the quota holds: their next ones may stand in their slots."""
         self.admitted: dict[str, list[Ask]] = {}
         """Gangs of which pods were admitted, with what they asked for then."""
         self.reviewed: set[str] = set()
@@ -157,6 +78,10 @@ class Expected:
             Row(each.get("tier"), each.get("resourceFlavor"), int(each["gpus"]), each.get("onExceed") == "Hold")
             for each in rows
         ]
+
+    def holds_back(self, tenant: str) -> bool:
+        """Tells whether pods wait for room on some row of a tenant."""
+        return self.on_exceed(tenant) == "Hold" or any(row.holds for row in self.rows(tenant))
 
     def on_exceed(self, tenant: str) -> str:
         return str(self.quota(tenant)["spec"].get("onExceed", "Deny"))
@@ -182,7 +107,9 @@ class Expected:
     # --- pods and gangs
 
     def ask_of(self, pod: Tree) -> Ask:
-        return Ask(tier_of(pod), self._flavors_of(pod), gpus_of(pod))
+        shared = claim_shared(pod)
+        namespace = pod["metadata"].get("namespace", "")
+        return Ask(tier_of(pod), self._flavors_of(pod), gpus_of(pod), f"{namespace}/{shared}" if shared else "")
 
     def _flavors_of(self, tree: Tree) -> Flavors:
         node = self.api.find(NODES, ("", tree["spec"].get("nodeName", "")))
@@ -190,6 +117,8 @@ class Expected:
             label = node["metadata"].get("labels", {}).get(FLAVOR_LABEL)
             return (label,) if label else ()
         named = flavor_named(tree)
+        if waits_for_kueue(tree) and not named:
+            return ()  # Kueue has not chosen yet
         return (named,) if named else self.flavors
 
     def holds(self, pod: Tree) -> bool:
@@ -239,7 +168,7 @@ class Expected:
             return []
         if kind == "CronJob":
             spec = spec["jobTemplate"]["spec"]
-        if kind == "PodGroup":
+        if kind in WITHOUT_PODS:
             return []
         if kind in ("Job", "CronJob"):
             return self._parts((spec["template"], job_pods(spec, _succeeded(tree))))
@@ -297,7 +226,7 @@ class Expected:
 
     def bounds(self, tenant: str) -> Mapping[str, Bounds]:
         """Return the bounds of each row, by its label."""
-        time_counts = bool(self.lost) or any(map(is_deleting, self.api.all(PODS)))
+        time_counts = bool(self.lost or self.ended) or any(map(is_deleting, self.api.all(PODS)))
         key = (
             self.api.versions(TENANT_QUOTAS),
             self.quota(tenant)["metadata"].get("generation"),
@@ -333,9 +262,40 @@ class Expected:
                 held = row.sum(map(self.ask_of, mine))
                 low += held
                 high += max(held, row.sum(self._reserved_for(gang, mine)))
-            high += row.sum(each.ask for each in self.lost if each.until > now and each.namespace in here)
-            found[row.label] = Bounds(max(low, 0), high)
+            high += row.sum(each.ask for each in self.ended if each.until > now and each.namespace in here)
+            lost = [each for each in self.lost if each.until > now and each.namespace in here]
+            slots = high + row.sum(self._in_slots(lost))
+            found[row.label] = Bounds(max(low, 0), high + row.sum(each.ask for each in lost), slots)
         return found
+
+    def lost_of(self, controller: Tree | None) -> list[Ask]:
+        """Return what the creates of a controller ask for that were refused after us."""
+        mine = (each for each in self.lost if each.controller and each.until > loop().time())
+        return [each.ask for each in mine if controller and each.controller == controller]
+
+    def _in_slots(self, lost: list[Lost]) -> Iterator[Ask]:
+        """Return what lost creates may hold, where those of a controller share the slots of its missing pods."""
+        alone, by_controller = list[Ask](), defaultdict[str, list[Lost]](list)
+        for each in lost:
+            if each.is_over:
+                continue
+            if each.controller is None:
+                alone.append(each.ask)
+            else:
+                by_controller[each.controller["uid"]].append(each)
+        yield from alone
+        for mine in by_controller.values():
+            controller, namespace = mine[0].controller or {}, mine[0].namespace
+            made_by = self.api.find(KINDS[controller["kind"]], (namespace, controller["name"]))
+            if made_by is None or uid_of(made_by) != controller["uid"]:
+                yield from (each.ask for each in mine)
+                continue
+            gang = self.gang_of(made_by) or made_by
+            if gang["kind"] in GANGS and self.is_gang_now(gang):
+                continue  # its slot has room for all
+            wanted = sum(each.count for each in self.parts(made_by))
+            there = sum(not is_terminal(each) and is_made_by(each, uid_of(made_by)) for each in self.api.all(PODS))
+            yield from [each.ask for each in mine][: max(wanted - there, 0)]
 
     def _reserved_for(self, gang: Tree, mine: list[Tree]) -> list[Ask]:
         """Return what an admitted gang may have reserved. A demoted one runs at the tier of its pods."""
@@ -347,12 +307,13 @@ class Expected:
             return []
         whole = self.whole_of(gang)
         if mine and len({each.tier for each in whole}) == 1:
-            return [Ask(tier_of(mine[0]), each.flavors, each.gpus) for each in whole]
+            return [replace(each, tier=tier_of(mine[0])) for each in whole]
         return whole
 
     def note(self) -> None:
         """Remember the bounds: once a second, and at each review."""
         now = loop().time()
+        self.ended = [each for each in self.ended if each.until > now]
         for tenant in self.tenants():
             log = self._log[tenant]
             log.append((now, self.bounds(tenant)))
@@ -366,15 +327,17 @@ class Expected:
         for when, bounds in self._log[tenant]:
             for label, each in bounds.items() if when >= loop().time() - seconds else ():
                 before = found.get(label, each)
-                found[label] = Bounds(min(before.low, each.low), max(before.high, each.high))
+                found[label] = Bounds(
+                    min(before.low, each.low), max(before.high, each.high), max(before.slots, each.slots)
+                )
         return found
 
-    def has_room(self, tenant: str, asked: Iterable[Ask], freed: Iterable[Ask] = ()) -> bool:
+    def has_room(self, tenant: str, asked: Iterable[Ask], freed: Iterable[Ask] = (), *, by_slots: bool = False) -> bool:
         """Tells whether all rows had room for a while, whoever counts; `freed` is about to end."""
         asked, freed, most = list(asked), list(freed), self.lately(tenant)
         for row in self.rows(tenant):
-            high = most[row.label].high if row.label in most else 0
-            gpus = row.sum(asked)
+            bounds = most.get(row.label, Bounds(0, 0, 0))
+            high, gpus = bounds.slots if by_slots else bounds.high, row.sum(asked)
             if gpus and high - row.sum(freed) + gpus > row.hard:
                 return False
         return True
@@ -382,3 +345,7 @@ class Expected:
     def fits_ever(self, tenant: str, asked: Iterable[Ask]) -> bool:
         asked = list(asked)
         return all(row.sum(asked) <= row.hard for row in self.rows(tenant))
+
+
+def _succeeded(job: Tree) -> int:
+    return int(job.get("status", {}).get("succeeded", 0))

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from tests.honest.api import Api
+from tests.honest.claims import Allocations, gpus_on, has_claims, has_its_claims
 from tests.honest.objects import (
     DELETED_AT,
     FOREGROUND,
@@ -174,21 +175,27 @@ class Life:
         """Bind pending pods, the highest priority first; preempt where only that makes room."""
         nodes = {each["metadata"]["name"]: each for each in self.api.all(NODES)}
         running = {name: [pod for pod in self._on(name) if gpus_of(pod)] for name in nodes}
-        free = {name: int(node["status"]["gpus"]) - _gpus(running[name]) for name, node in nodes.items()}
+        free = {name: int(node["status"]["gpus"]) - gpus_on(running[name]) for name, node in nodes.items()}
+        allocated = Allocations(pod for pods in running.values() for pod in pods)
         pending = [pod for pod in self.api.all(PODS) if _is_pending(pod) and self._has_its_group(pod)]
+        pending = [pod for pod in pending if has_its_claims(self.api, pod)]
         pending.sort(key=lambda pod: (-_priority(pod), pod["metadata"]["creationTimestamp"], uid_of(pod)))
         uids = {uid_of(pod) for pod in pending}
         self._nominated = {uid: node for uid, node in self._nominated.items() if uid in uids}
         for pod in pending:
             selector = pod["spec"].get("nodeSelector", {}).items()
             fitting = [n for n in nodes if n not in self._down and selector <= _labels(nodes[n]).items()]
-            fitting = [n for n in fitting if node_named(pod) in ("", n)]
-            left = {n: free[n] - _gpus(self._nominated_before(pod, n, pending)) for n in fitting}
-            roomy = [n for n in fitting if left[n] >= gpus_of(pod)]
+            fitting = [n for n in fitting if node_named(pod) in ("", n) and allocated.node(pod) in ("", n)]
+            left = {n: free[n] - gpus_on(self._nominated_before(pod, n, pending)) for n in fitting}
+            takes = 0 if allocated.node(pod) else gpus_of(pod)
+            roomy = [n for n in fitting if left[n] >= takes]
             if roomy:
                 node = min(roomy, key=lambda n: (free[n], n))
                 self._bind(pod, node)
-                free[node] -= gpus_of(pod)
+                free[node] -= takes
+                allocated.add(pod, node)
+            elif has_claims(pod):
+                continue  # for devices of claims the scheduler evicts nobody
             elif uid_of(pod) not in self._nominated and pod["spec"].get("preemptionPolicy") != "Never":
                 self._preempt_for(pod, left, running)
 
@@ -214,12 +221,12 @@ class Life:
     def _preempt_for(self, pod: Tree, left: dict[str, int], running: dict[str, list[Tree]]) -> None:
         best: tuple[str, list[Tree]] | None = None
         for node, room in left.items():
-            lower = [each for each in running[node] if _priority(each) < _priority(pod)]
+            lower = [each for each in running[node] if _priority(each) < _priority(pod) and not has_claims(each)]
             lower.sort(key=lambda each: (_priority(each), -self.begun.get(uid_of(each), 0)))
             taken: list[Tree] = []
-            while lower and room + _gpus(taken) < gpus_of(pod):
+            while lower and room + gpus_on(taken) < gpus_of(pod):
                 taken.append(lower.pop(0))
-            if taken and room + _gpus(taken) >= gpus_of(pod) and (best is None or len(taken) < len(best[1])):
+            if taken and room + gpus_on(taken) >= gpus_of(pod) and (best is None or len(taken) < len(best[1])):
                 best = node, taken
         if best is not None:
             self._nominated[uid_of(pod)] = best[0]
@@ -300,7 +307,3 @@ def _priority(pod: Tree) -> int:
 def _labels(node: Tree) -> dict[str, str]:
     labels: dict[str, str] = node["metadata"].get("labels", {})
     return labels
-
-
-def _gpus(pods: Iterable[Tree]) -> int:
-    return sum(map(gpus_of, pods))

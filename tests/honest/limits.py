@@ -15,12 +15,12 @@ NOT_ASSERTED: dict[str, str] = {
     "replacement of a preempted pod refused | Demote": "the same",
     "pod of a booked gang refused | Demote": "a replica still knows the tier that the gang had before it grew",
     "overtaken by a younger one of its tier": "positions are lost by a crash, by surplus workers and by a resize",
+    "refused for GPUs that nobody will use": "each retry of a controller whose creates a ResourceQuota refuses books "
+    "GPUs of its own, for createTimeoutSeconds; so does a PodGroup whose pods went before the leader saw them",
     "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",
     # Documented limits
-    "status says another queue": "pods of Jobs of one pod whose JobSet was deleted without them wait for it",
-    # A defect or an error of the oracle: nobody has looked yet. Seeds 320010, 120005 and 620001 show it.
-    "says that it can't start, and it runs lower | Demote Deployment create": "the oracle sees room in a lower tier",
-    "says that it can't start, and it runs lower | Demote StatefulSet create": "the same",
+    "half a gang of a new tenant was admitted": "NEW_TENANT: to one replica the namespace had no tenant",
+    "waits for a gang that is gone": "ORPHANS: those of a LeaderWorkerSet, and of Jobs of one pod of a JobSet",
     # Errors of the oracle
     "sentence says less used than is": "it counts a pod from its create, the account from its sight",
 }
@@ -34,10 +34,6 @@ deleted, because it looks like the pod of a gang that the garbage collector is a
 NEW_TENANT = """
 A replica knows a TenantQuota that is made again, or a namespace that moves, when its watch shows it: within a second or
 two two replicas may judge one pod by different tenants.
-"""
-UNSEEN_GROUPS = """
-The pods of a group without a workload, such as a PodGroup, that are deleted within a second of their create: the leader
-may not have seen them, so the charge of the group stands until its reservation ends, in createTimeoutSeconds.
 """
 """Limits that the oracle knows: it judges no such pod, and counts such a charge as one that may stand."""
 

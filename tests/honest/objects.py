@@ -22,6 +22,9 @@ JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 PYTORCHJOBS = "/apis/kubeflow.org/v1/pytorchjobs"
 LEADERWORKERSETS = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
 PODGROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+CLAIM_TEMPLATES = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 KINDS = {
     "Pod": PODS,
     "Job": JOBS,
@@ -34,19 +37,27 @@ KINDS = {
     "LeaderWorkerSet": LEADERWORKERSETS,
     "DaemonSet": DAEMONSETS,
     "PodGroup": PODGROUPS,
+    "ResourceClaim": CLAIMS,
+    "ResourceClaimTemplate": CLAIM_TEMPLATES,
 }
 WORKLOAD_GANGS = ("Job", "JobSet", "PyTorchJob", "LeaderWorkerSet")
 GANGS = (*WORKLOAD_GANGS, "PodGroup")
 """Kinds whose pods are charged as a whole, where there is more than one. A PodGroup is booked with its first pod."""
 
+WITHOUT_PODS = ("PodGroup", "ResourceClaim", "ResourceClaimTemplate")
+"""Kinds that make no pods."""
+
 GPU = "nvidia.com/gpu"
-GATE = "gpu-tiers.dev/quota"
+DEVICE_CLASS = "gpu.nvidia.com"
+GATE, KUEUES_GATE = "gpu-tiers.dev/quota", "kueue.x-k8s.io/admission"
 GANG = "gpu-tiers.dev/gang"
 TENANT_LABEL = "example.com/tenant"
 TIER_LABEL = "gpu-tiers.dev/tier"
 FLAVOR_LABEL = "nvidia.com/gpu.product"
 RUN, LINGER = "honest/run-seconds", "honest/linger-seconds"
 """Annotations: after how many seconds a pod succeeds (0: never), and how many it needs to end when it is deleted."""
+CLAIMED, ADMITTED = "honest/claimed-gpus", "honest/kueue-seconds"
+"""Annotations: the GPUs that a pod gets by its claim, and after how many seconds Kueue lifts its gate."""
 FOREGROUND, PROTECTED = "foregroundDeletion", "scheduling.k8s.io/podgroup-protection"
 ON_NODE = "requiredDuringSchedulingIgnoredDuringExecution"
 DELETED_AT = "2026-11-01T09:00:00Z"
@@ -67,12 +78,23 @@ def pod_template(action: Tree) -> Tree:
     """Return the pod template that an action of a history describes."""
     gpus, tier, flavor = action["gpus"], action.get("tier"), action.get("flavor")
     container: Tree = {"name": "main", "image": "work:1"}
-    if gpus:
+    annotations = {RUN: str(action.get("run", 0)), LINGER: str(action.get("linger", 2))}
+    claims = []
+    if gpus and action.get("claim"):
+        source = "resourceClaimName" if action["claim"] == "shared" else "resourceClaimTemplateName"
+        claims = [{"name": "gpu", source: f"{action['name']}-gpus"}]
+        container["resources"] = {"claims": [{"name": "gpu"}]}
+        annotations[CLAIMED] = str(gpus)
+    elif gpus:
         container["resources"] = {"limits": {GPU: gpus}, "requests": {GPU: gpus}}
     spec: Tree = {"containers": [container], "terminationGracePeriodSeconds": action.get("grace", 30)}
     if flavor:
         spec["nodeSelector"] = {FLAVOR_LABEL: flavor}
-    annotations = {RUN: str(action.get("run", 0)), LINGER: str(action.get("linger", 2))}
+    if claims:
+        spec["resourceClaims"] = claims
+    if "kueue" in action:
+        spec["schedulingGates"] = [{"name": KUEUES_GATE}]
+        annotations[ADMITTED] = str(action["kueue"])
     return {"metadata": {"labels": {TIER_LABEL: tier} if tier else {}, "annotations": annotations}, "spec": spec}
 
 
@@ -123,11 +145,28 @@ def reference_to(tree: Tree) -> Tree:
 
 
 def gpus_of(pod: Tree) -> int:
-    return sum(int(each.get("resources", {}).get("requests", {}).get(GPU, 0)) for each in pod["spec"]["containers"])
+    """Return the GPUs that a pod or a template asks for, those of its claim included."""
+    claimed = int(pod["metadata"].get("annotations", {}).get(CLAIMED, 0))
+    requests = (each.get("resources", {}).get("requests", {}) for each in pod["spec"]["containers"])
+    return claimed + sum(int(each.get(GPU, 0)) for each in requests)
+
+
+def claim_shared(pod: Tree) -> str:
+    """Return the name of the ResourceClaim that a pod shares with others; "" for none."""
+    return next((each["resourceClaimName"] for each in claims_of(pod) if "resourceClaimName" in each), "")
+
+
+def claims_of(pod: Tree) -> list[Tree]:
+    found: list[Tree] = pod["spec"].get("resourceClaims", [])
+    return found
 
 
 def is_gated(pod: Tree) -> bool:
     return any(each["name"] == GATE for each in pod["spec"].get("schedulingGates", ()))
+
+
+def waits_for_kueue(pod: Tree) -> bool:
+    return any(each["name"] == KUEUES_GATE for each in pod["spec"].get("schedulingGates", ()))
 
 
 def has_any_gate(pod: Tree) -> bool:
@@ -167,11 +206,6 @@ def ordinal_of(pod: Tree) -> int:
 def group_named(pod: Tree) -> str:
     """Return the name of the PodGroup that a pod is in; "" for none."""
     return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
-
-
-def booked_as(gang: Tree) -> str:
-    """Return what an account calls a gang: a PodGroup by its name, because other groups have no object."""
-    return f"PodGroup.scheduling.k8s.io/{gang['metadata']['name']}" if gang["kind"] == "PodGroup" else uid_of(gang)
 
 
 def node_named(pod: Tree) -> str:

@@ -7,10 +7,12 @@ one that waits.
 from collections.abc import Callable
 
 from tests.honest.api import Api
-from tests.honest.calm import Calm
+from tests.honest.asks import Ask, Flavors, Lost
+from tests.honest.calm import PREEMPTED_SECONDS, Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
-from tests.honest.expected import Ask, Expected, Flavors, Lost
+from tests.honest.expected import Expected
+from tests.honest.gang_checks import GangChecks
 from tests.honest.objects import (
     GANGS,
     KINDS,
@@ -18,6 +20,7 @@ from tests.honest.objects import (
     Key,
     Tree,
     controller_of,
+    flavor_named,
     group_named,
     is_deleting,
     is_terminal,
@@ -30,10 +33,14 @@ from tests.honest.replica import H
 from tests.honest.report import Report
 from tests.honest.requests import ApiServer, Reply
 from tests.ledger.virtual_time import loop
+from webhook.ledger.protocol import Ledger
 from webhook.policy.values.tier_policy import TierPolicy
 
 LOST_SECONDS = H + 12
 """So long a reservation may stand whose create was refused after us."""
+
+SLOT_SECONDS = 7.0
+"""So long the slot of a pod that was deleted may be kept for the next one of its controller: 5 s, and the news."""
 
 
 class Oracle:
@@ -43,7 +50,8 @@ class Oracle:
         self.report = Report()
         self.calm = Calm()
         self.expected = Expected(api, flavors)
-        self._queue = QueueChecks(self.expected, self.calm, self.report)
+        self._gangs = GangChecks(self.expected, self.calm, self.report)
+        self._queue = QueueChecks(self.expected, self._gangs, self.calm, self.report)
         self._creates = CreateChecks(self.expected, self.calm, self.report)
         self._commands = CommandChecks(api, self.expected, self._queue, self.report)
         self._api = api
@@ -58,16 +66,15 @@ class Oracle:
         self._note()
         preempted = self._replaced_by(tree) if kind == "Pod" else None
         in_booked_gang = kind == "Pod" and self._is_in_booked_gang(tree)
-        to_lose = self._server.lose_next
         reply = await self._server.create(tree)
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         name = metadata.get("name") or metadata.get("generateName")
         self.report.say(f"create {kind} {metadata['namespace']}/{name} -> {answer}")
         for each in reply.problems if self.calm.knows_tenants() else ():  # limits.NEW_TENANT
             self.report.fail("a second mutation changes something", each)
-        if to_lose > self._server.lose_next and reply.tree is not None:
+        if reply.lost and reply.tree is not None:
             self._note_lost(reply.tree)
-        if tenant is None or reply.code in (409, 500, 404):
+        if tenant is None or reply.lost or reply.code in (409, 404):
             return reply
         if reply.allowed and reply.tree is not None:
             self._note_admitted(reply.tree, tenant)
@@ -89,7 +96,7 @@ class Oracle:
         self._note()
         reply = await self._server.update(kind, key, change, scale=scale and kind != "Job")
         if reply.allowed and self.expected.held_by(old):
-            self._queue.grown.add(uid_of(old))
+            self._gangs.grown.add(uid_of(old))
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         self.report.say(f"update {kind} {key[0]}/{key[1]} scale={scale} -> {answer}")
         tenant = self.expected.tenant_of(key[0])
@@ -99,21 +106,35 @@ class Oracle:
             if reply.allowed:
                 self._note_admitted(reply.tree, tenant)
 
+    async def admit_for_kueue(self, pod: Tree) -> bool:
+        """Lift Kueue's gate of a pod, with the flavor that it chooses, and judge the answer."""
+        flavors = self.expected.flavors
+        flavor = flavors[int(uid_of(pod).rpartition("-")[2]) % len(flavors)] if flavors else ""
+        flavor = "" if flavor_named(pod) else flavor
+        self._note()
+        reply = await self._server.admit_for_kueue(pod, flavor)
+        tenant, name = self.expected.tenant_of(pod["metadata"]["namespace"]), pod["metadata"]["name"]
+        self.report.say(f"Kueue admits {name} to {flavor or 'any flavor'} -> {reply.code} {reply.sentence}")
+        if tenant is not None:
+            self._creates.moved(pod, flavor, reply, tenant)
+        return reply.allowed
+
     def tick(self) -> None:
         """Judge what can be seen without a request, once a second."""
         self._note()
+        self._gangs.tick()
         self._queue.tick()
 
     async def ask_commands(self, policy: TierPolicy) -> None:
         """Ask the commands about what is there, in a quiet moment."""
         await self._commands.ask(policy)
 
-    def judge_quiet(self, when: str) -> None:
-        judge_quiet(self.expected, self._queue, self.report, when)
+    def judge_quiet(self, ledger: Ledger, when: str) -> None:
+        judge_quiet(self.expected, self._queue, ledger, self.report, when)
 
     def _note(self) -> None:
         self.expected.note()
-        self._queue.note_gangs()
+        self._gangs.note()
 
     def _note_admitted(self, tree: Tree, tenant: str) -> None:
         """Note which gang is booked by this: a PodGroup is with its first pod."""
@@ -127,17 +148,19 @@ class Oracle:
         """A create was admitted by us and refused by a webhook after us."""
         is_pod, namespace = tree["kind"] == "Pod", tree["metadata"]["namespace"]
         asks = [self.expected.ask_of(tree)] if is_pod else self._whole_of(tree)
-        self.expected.lost += [Lost(loop().time() + LOST_SECONDS, namespace, each) for each in asks]
+        until, controller = loop().time() + LOST_SECONDS, controller_of(tree) if is_pod else None
+        self.expected.lost += [Lost(until, namespace, each, controller) for each in asks]
 
     def _note_unseen(self, group: Tree) -> None:
-        """Note that the pods of a PodGroup are deleted before they ran: limits.UNSEEN_GROUPS."""
+        """Note that the pods of a PodGroup are deleted before they ran: the leader may not have seen them."""
         until, namespace, pods = (
             loop().time() + LOST_SECONDS,
             group["metadata"]["namespace"],
             self.expected.pods_of(group),
         )
         if not any(each["spec"].get("nodeName") for each in pods):
-            self.expected.lost += [Lost(until, namespace, each) for each in self.expected.whole_of(group)]
+            lost = [Lost(until, namespace, each, is_over=True) for each in self.expected.whole_of(group)]
+            self.expected.lost += lost
 
     def _whole_of(self, tree: Tree) -> list[Ask]:
         return self.expected.whole_of(tree) if tree["kind"] in GANGS else []
@@ -177,6 +200,10 @@ class Oracle:
         if uid in self._preempted:
             self._preempted[uid] = pod, now
         self.expected.replacements.pop(uid, None)
+        tenant, was_preempted = self.expected.tenant_of(pod["metadata"]["namespace"]), uid in self._preempted
+        if tenant is not None and self.expected.holds_back(tenant) and is_deleting(pod) and controller_of(pod):
+            until = now + (PREEMPTED_SECONDS if was_preempted else SLOT_SECONDS)
+            self.expected.ended.append(Lost(until, pod["metadata"]["namespace"], self.expected.ask_of(pod)))
 
     def runs(self, pod: Tree) -> None:
         self.report.say(f"runs {pod['metadata']['namespace']}/{pod['metadata']['name']} {tier_of(pod)}")

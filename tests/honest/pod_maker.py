@@ -64,7 +64,7 @@ class PodMaker:
     def _tell(self, made_by: Tree, reply: Reply) -> None:
         """Write an Event FailedCreate, or count it once more."""
         denied = f'admission webhook "pods.validate.gpu-tiers.dev" denied the request: {reply.sentence}'
-        message = f"Error creating: {denied if reply.code in DENIED else reply.sentence}"
+        message = f"Error creating: {denied if reply.code in DENIED and not reply.lost else reply.sentence}"
         (namespace, owner), digest = key_of(made_by), hashlib.sha256(message.encode()).hexdigest()[:8]
         key, now = (namespace, f"{owner}.{digest}.{uid_of(made_by)}"), VirtualDatetime.now(UTC).strftime(RFC_3339)
         before = self._api.find(EVENTS, key)

@@ -1,21 +1,21 @@
-"""Judges the queue: who waits with room, who is overtaken, and which gang is admitted in part."""
+"""Judges the queue: who waits with room, and who is overtaken."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.honest.asks import Ask, missing
 from tests.honest.calm import Calm
 from tests.honest.clocks import START
-from tests.honest.expected import Ask, Expected, missing
+from tests.honest.expected import Expected
+from tests.honest.gang_checks import GangChecks
 from tests.honest.objects import (
     GANG,
-    GANGS,
     KINDS,
     PODS,
     WORKLOAD_GANGS,
     Key,
     Tree,
-    booked_as,
     controller_of,
     gpus_of,
     is_active,
@@ -30,7 +30,6 @@ from tests.honest.objects import (
 )
 from tests.honest.report import Report
 from tests.ledger.virtual_time import loop
-from webhook.ledger.account import read_account
 
 VALUES = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
 REPLACED_SECONDS = 130.0
@@ -50,62 +49,15 @@ class Unit:
 
 
 class QueueChecks:
-    def __init__(self, expected: Expected, calm: Calm, report: Report) -> None:
-        self.grown: set[str] = set()
-        """Gangs that were changed while pods of theirs ran."""
+    def __init__(self, expected: Expected, gangs: GangChecks, calm: Calm, report: Report) -> None:
         self.ended_at: defaultdict[str, list[float]] = defaultdict(list)
         """By the uid of the outermost workload: when pods ended."""
         self._expected = expected
+        self._gangs = gangs
         self._calm = calm
         self._report = report
-        self._in_part: set[str] = set()
         self._gated: dict[str, Key] = {}
         self._waits: dict[str, float] = {}
-        self._noted: tuple[int, ...] = ()
-
-    def note_gangs(self) -> None:
-        """Look which gangs are admitted, as soon as anything has changed."""
-        expected = self._expected
-        seen = expected.api.versions()
-        if seen == self._noted:
-            return
-        self._noted = seen
-        for gang in [each for kind in GANGS for each in expected.api.all(KINDS[kind])]:
-            uid = uid_of(gang)
-            if not expected.is_gang_now(gang):
-                expected.reviewed.discard(uid)
-                expected.admitted.pop(uid, None)
-                continue
-            pods = expected.pods_of(gang)
-            if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
-                expected.admitted[uid] = expected.whole_of(gang)
-                self._check_whole(gang, pods)
-            elif uid in expected.admitted and self._has_all(gang, pods):
-                expected.admitted[uid] = expected.whole_of(gang)
-
-    def _has_all(self, gang: Tree, pods: list[Tree]) -> bool:
-        """Tells whether all pods that a gang asks for are admitted: it may have grown, or shrunk."""
-        asked = sum(each.count for each in self._expected.declared(gang))
-        return not any(map(is_gated, pods)) and sum(map(is_active, pods)) >= asked
-
-    def _check_whole(self, gang: Tree, pods: list[Tree]) -> None:
-        """A gang that waited is admitted as a whole, or not at all."""
-        expected, uid = self._expected, uid_of(gang)
-        tenant = expected.tenant_of(gang["metadata"]["namespace"])
-        if tenant is None or uid in self.grown or not self._calm.knows_tenants():
-            return
-        if not any(is_gated(each) for each in pods if gpus_of(each) and is_active(each)):
-            return
-        account = read_account(expected.quota(tenant).get("status") or {})
-        key = gang["metadata"]["namespace"], booked_as(gang)
-        known = next((each for each in account.gangs if each.key == key), None)
-        reserved = (known.declared, *(each.charges for each in known.promises)) if known else ()
-        has = max((sum(float(each.gpus) for each in charges) for charges in reserved), default=0.0)
-        asked = sum(each.gpus for each in expected.whole_of(gang))
-        if has < asked:
-            self._in_part.add(uid)
-            subject, name = f"Hold {gang['kind']}", gang["metadata"]["name"]
-            self._report.fail("half a gang was admitted", subject, name=name, has=has, asked=asked)
 
     def tick(self) -> None:
         """Look at the queues, once a second."""
@@ -156,7 +108,7 @@ class QueueChecks:
             elif gpus_of(pod):
                 yield Unit(uid_of(pod), tier_of(pod), pod["metadata"]["creationTimestamp"], one, one, pod)
         for uid, (gang, pods) in gangs.items():
-            if uid not in self._in_part and any(map(gpus_of, pods)):
+            if uid not in self._gangs.in_part and any(map(gpus_of, pods)):
                 tier = min((tier_of(each) for each in pods), key=lambda each: VALUES[each])
                 created = min(each["metadata"]["creationTimestamp"] for each in pods)
                 needs = self._needs_of(gang, pods)
@@ -168,9 +120,9 @@ class QueueChecks:
         uids = {uid_of(pod), *([uid_of(gang)] if gang else ())}
         return any(each.uid in uids for each in self.units(tenant)) and not self._goes_with_owner(pod)
 
-    def has_orphans(self, tenant: str) -> bool:
-        """Tells whether pods wait that the oracle does not judge: limits.ORPHANS."""
-        return any(is_gated(pod) and self._waits_for_deleted(pod) for pod in self._expected.pods(tenant))
+    def orphans(self, tenant: str) -> int:
+        """Return how many pods wait that were left behind by a gang that was deleted without them."""
+        return sum(is_gated(pod) and self._waits_for_deleted(pod) for pod in self._expected.pods(tenant))
 
     def _waits_for_deleted(self, pod: Tree) -> bool:
         """Tells whether a pod was left behind by a gang that was deleted without it: limits.ORPHANS."""
@@ -221,7 +173,7 @@ class QueueChecks:
             return
         gang = expected.gang_of(pod)
         since = pod["metadata"]["creationTimestamp"]
-        if gang is not None and ({uid_of(gang)} & (self._in_part | self.grown)):
+        if gang is not None and ({uid_of(gang)} & (self._gangs.in_part | self._gangs.grown)):
             return
         if gang is not None and expected.is_gang_now(gang):
             mates = expected.pods_of(gang)
@@ -237,7 +189,7 @@ class QueueChecks:
 
     def _is_overtaken(self, unit: Unit, pod: Tree, since: str, tenant: str) -> bool:
         expected = self._expected
-        if unit.uid in self._in_part | self.grown or unit.tier != tier_of(pod) or not unit.needs:
+        if unit.uid in self._gangs.in_part | self._gangs.grown or unit.tier != tier_of(pod) or not unit.needs:
             return False
         if self._goes_with_owner(unit.tree):
             return False

@@ -1,37 +1,33 @@
 """Judges books and status once nothing happens any more."""
 
-from webhook.ledger.account_usage import usage_of, used_of
-
+from tests.honest.books import books_of
 from tests.honest.expected import Expected
 from tests.honest.objects import Tree, is_deleting, is_gated
 from tests.honest.queue_checks import QueueChecks
 from tests.honest.report import Report
-from webhook.ledger.account import read_account
-from webhook.policy.quota.tenant_quotas import read_tenant
+from webhook.ledger.protocol import Ledger
 
 
-def judge_quiet(expected: Expected, queue: QueueChecks, report: Report, when: str) -> None:
+def judge_quiet(expected: Expected, queue: QueueChecks, ledger: Ledger, report: Report, when: str) -> None:
+    """Judge each tenant by the ledger of a replica."""
     for tenant in expected.tenants():
         tree, exceed, bounds = expected.quota(tenant), expected.on_exceed(tenant), expected.bounds(tenant)
         status = tree.get("status") or {}
-        account, read = read_account(status), read_tenant(tree)
-        if not account.is_sealed(tree["metadata"]["uid"]):
+        books = books_of(ledger, tree)
+        if books is None:
             report.fail("books not whole when quiet", exceed, when=when)
             continue
 
         # 1. The account counts what pods hold, and reserves for nobody who is gone.
-        used = {row.label: float(gpus) for row, gpus in used_of(account, read).items()}
-        usage = {row.label: float(gpus) for row, gpus in usage_of(account, read).items()}
+        used, booked = books.used, books.booked
         for label, each in bounds.items():
-            details = {"used": used, "usage": usage, "bounds": bounds, "gangs": account.gangs, "when": when}
+            subject, details = f"{exceed} {label}", {"used": used, "booked": booked, "bounds": bounds, "when": when}
             if used[label] != each.low:
-                report.fail("used is not what pods hold", f"{exceed} {label}", **details)
-            if usage[label] > each.high:
-                report.fail("something is reserved for nobody", f"{exceed} {label}", **details)
-            if usage[label] < each.low:
-                report.fail("less is booked than pods hold", f"{exceed} {label}", **details)
-        if account.reservations:
-            report.fail("a reservation is left when quiet", exceed, reservations=account.reservations, when=when)
+                report.fail("used is not what pods hold", subject, **details)
+            if booked[label] > each.high:
+                report.fail("something is reserved for nobody", subject, **details)
+            if booked[label] < each.low:
+                report.fail("less is booked than pods hold", subject, **details)
 
         # 2. Nobody waits without a reason.
         for unit in queue.without_reason(tenant):
@@ -47,5 +43,8 @@ def judge_quiet(expected: Expected, queue: QueueChecks, report: Report, when: st
         if over != (ready.get("reason") == "OverQuota"):
             report.fail("Ready says otherwise", f"{exceed} {ready.get('reason')}", used=used, when=when)
         gated = sum(is_gated(each) and not is_deleting(each) for each in expected.pods(tenant))
-        if gated != (status.get("held") or {}).get("pods", 0):
+        in_no_queue = gated - (status.get("held") or {}).get("pods", 0)
+        if 0 < in_no_queue <= queue.orphans(tenant):
+            report.fail("waits for a gang that is gone", exceed, pods=in_no_queue, when=when)
+        elif in_no_queue:
             report.fail("status says another queue", exceed, gated=gated, held=status.get("held"), when=when)

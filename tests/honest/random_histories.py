@@ -5,7 +5,7 @@ from typing import Any
 
 MODES = {2: "Hold", 3: "Demote", 4: "Deny", 5: "Warn", 6: "Hold", 7: "Deny", 8: "Hold"}
 """6: with flavors; 7: with a row that holds; 8 and 9: with further kinds. 0, 1 and 9: any mode. 0 has fewer people and
-more time."""
+more time. From a million on the same again, with ResourceClaims, Kueue's gate and full ResourceQuotas."""
 MIXTURES = (
     ("Pod", "Deployment", "Job", "Job", "StatefulSet", "JobSet", "PyTorchJob", "PyTorchJob", "CronJob"),
     ("Job", "JobSet", "PyTorchJob"),
@@ -29,6 +29,7 @@ VERBS: tuple[dict[str, int], ...] = (
     {"apply": 5, "rollout": 4, "scale": 2, "pod": 2, "urgent": 1},
     {"apply": 5, "other": 5, "scale": 2, "delete": 2, "quota": 2},
 )
+CLAIMING = ("Pod", "Deployment", "StatefulSet", "Job", "JobSet", "PyTorchJob")
 STRATEGIES: tuple[dict[str, Any], ...] = ({}, {"surge": 0, "unav": 1}, {"recreate": True})
 CALM = {"apply": 9, "scale": 3, "rollout": 1, "delete": 2, "suspend": 1, "pod": 1, "urgent": 1, "quota": 1, "other": 2}
 SLOWNESS = ((0, 0), (0, 0), (0.003, 0.03), (0.01, 0.3))
@@ -42,7 +43,8 @@ def history_of(seed: int) -> dict[str, Any]:
 class _Maker:
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._group = seed // 100_000
+        self._group = seed // 100_000 % 10
+        self._has_more = seed >= 1_000_000
         self._r = random.Random(seed)
         self._names: dict[str, dict[str, Any]] = {}
         self._applied = 0
@@ -52,7 +54,10 @@ class _Maker:
         mode = MODES.get(self._group) or r.choice(["Deny", "Demote", "Warn", "Hold", "Hold"])
         self._flavors = ["h100", "a100"] if r.random() < (0.8 if self._group == 6 else 0.25) else []
         self._tenants = [self._tenant(mode)]
-        namespaces = {"alpha-a": "alpha", **({"alpha-b": "alpha"} if r.random() < 0.3 else {})}
+        namespaces = {
+            "alpha-a": "alpha",
+            **({"alpha-b": "alpha"} if r.random() < (0.7 if self._has_more else 0.3) else {}),
+        }
         if r.random() < 0.2:
             other = r.choice(["Deny", "Hold", "Demote", "Warn"])
             self._tenants.append({"name": "beta", "rows": [{"gpus": r.choice([3, 4, 6])}], "onExceed": other})
@@ -102,6 +107,8 @@ class _Maker:
 
     def _action(self) -> dict[str, Any]:
         r = self._r
+        if self._has_more and r.random() < 0.08:
+            return {"do": "quota full", "ns": r.choice(self._spaces), "s": r.choice([10, 30, 60])}
         verb = r.choices(list(self._verbs), list(self._verbs.values()))[0] if self._names else "apply"
         name = r.choice(list(self._names)) if self._names else ""
         match verb:
@@ -185,5 +192,17 @@ class _Maker:
         if kind == "CronJob":
             policy = r.choice(["Forbid", "Allow", "Replace"])
             action |= {"every": r.choice([15, 40]), "policy": policy, "run": r.choice([8, 30])}
+        if self._has_more:
+            action |= self._further(kind)
         self._names[action["name"]] = action
         return action
+
+    def _further(self, kind: str) -> dict[str, Any]:
+        """Return how the pods of a workload get their GPUs, and whether Kueue has to admit them too."""
+        r = self._r
+        found: dict[str, Any] = {}
+        if kind in CLAIMING and r.random() < 0.5:
+            found["claim"] = r.choice(["shared", "template"])
+        if kind in ("Pod", "Deployment", "StatefulSet") and r.random() < 0.4:
+            found["kueue"] = r.choice([0, 3, 15, 60])
+        return found

@@ -1,4 +1,4 @@
-"""A replica of gpu-tiers, put together as webhook.server.running_ledger does it.
+"""A replica of gpu-tiers, whose ledger webhook.server.running_ledger puts together.
 
 Admission, look-ups, informers, ledger, leader, queue and opening of gates are the real ones. HTTP, the election and the
 writer of events are left out: the history says who leads.
@@ -15,25 +15,16 @@ from typing import Any
 import yaml
 
 from tests.honest.api import Api, ReplicaClient
-from tests.honest.clocks import VirtualDatetime, monotonic
+from tests.honest.clocks import VirtualDatetime
 from tests.honest.objects import FLAVOR_LABEL
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import live_cluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers import event_writer, held_lines, observed_world, opened_gates
-from webhook.controllers.held_lines import HeldLines
-from webhook.controllers.held_pods import HeldPods
-from webhook.controllers.observed_pods import ObservedPods
-from webhook.controllers.observed_world import ObservedWorkloads, ObservedWorld
-from webhook.controllers.opened_gates import OpenedGates
-from webhook.controllers.pending_gpus import PendingGpus
 from webhook.ledger.accounts import Accounts, HandOver
-from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.counting import Changes
-from webhook.ledger.leader.leader import Leader
-from webhook.ledger.versions import Versions
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.server.running_ledger import _charges_of, _outermost
+from webhook.server.metrics import Metrics
+from webhook.server.running_ledger import ledger_parts
 
 for _module in (event_writer, held_lines, observed_world, opened_gates):
     _module.datetime = VirtualDatetime  # type: ignore[attr-defined]
@@ -87,33 +78,19 @@ class Replica:
         self._in_force.subscribe(follow)
         if self._in_force.current().flavors:
             await known.nodes.wait_synced()
-        versions = Versions(monotonic)
-        known.quotas.follow(versions.changed, versions.listed)
-        versions.listed(known.quotas.objects)
-        self._store = KubernetesStore(self.client, versions, monotonic)  # type: ignore[arg-type]
-        hand_over = HandOver(self._way_to_leader, clock=monotonic)
-        self.ledger, self._changes = Accounts(self._store, monotonic, hand_over=hand_over), Changes()
-        versions.subscribe(self._changes.tenant)
-        pods = ObservedPods(self.client, cluster, self._in_force, lambda *_: None)  # type: ignore[arg-type]
-        workloads = ObservedWorkloads(self.client, self._in_force, _charges_of(cluster, self._in_force))  # type: ignore[arg-type]
-        held = HeldPods(self.client, _NoEvents(), _outermost(cluster, self._in_force))  # type: ignore[arg-type]
-        pending = PendingGpus(
-            pods.unplaced, pods.running, known, lambda: self.leads and pods.synced, self._changes.tenant
-        )
-        lines = HeldLines(pods.workload_of, self._changes.tenant, held.show)
-        self._world = ObservedWorld(
-            known,
+        await known.device_classes.follow(self._in_force.tell_classes)
+        await known.device_classes.wait_synced()
+        self._parts = ledger_parts(
+            self.client,  # type: ignore[arg-type]
+            cluster,
             self._in_force,
-            pods,
-            workloads,
             _NoEvents(),  # type: ignore[arg-type]
-            lines,
-            OpenedGates(held.opened),
-            pending,
+            HandOver(self._way_to_leader),
+            lambda: self.leads,
+            Metrics(),
         )
-        self._world.subscribe(self._changes.everything)
         self.webhooks = Webhooks(cluster, self.ledger, self._in_force.current, lambda *_: None)
-        self._writing = asyncio.gather(held.run(), pending.run())
+        self._writing = asyncio.gather(self._parts.held.run(), self._parts.pending.run())
         self.alive = True
 
     def _way_to_leader(self) -> Any:
@@ -128,6 +105,10 @@ class Replica:
         return way
 
     @property
+    def ledger(self) -> Accounts:
+        return self._parts.ledger
+
+    @property
     def policy(self) -> TierPolicy:
         return self._in_force.current()
 
@@ -138,8 +119,7 @@ class Replica:
     def lead(self, *, first: bool = False) -> None:
         """Get the Lease. `first`: nobody had it before."""
         identity = f"{self.name}_{next(_terms)}"
-        leader = Leader(self.ledger, self._store, self._world, self._changes, identity, H, monotonic)
-        self._leading = asyncio.create_task(leader.lead(first))
+        self._leading = asyncio.create_task(self._parts.leader(identity, H).lead(first))
 
     async def stop_leading(self) -> None:
         if self._leading is not None:

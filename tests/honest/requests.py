@@ -12,8 +12,10 @@ import jsonpatch
 
 from tests.honest.api import Api
 from tests.honest.objects import (
+    FLAVOR_LABEL,
     GANGS,
     KINDS,
+    KUEUES_GATE,
     PODS,
     TIER_LABEL,
     Key,
@@ -22,8 +24,10 @@ from tests.honest.objects import (
     copy,
     group_named,
     is_deleting,
+    key_of,
 )
 from tests.honest.replica import Replica
+from tests.ledger.virtual_time import loop
 from webhook.admission import review
 
 MARKING_LABELS = (TIER_LABEL, "leaderworkerset.sigs.k8s.io/name")
@@ -39,13 +43,21 @@ class Reply:
     warnings: Sequence[str] = ()
     tree: Tree | None = None
     problems: list[str] = field(default_factory=list)
+    lost: bool = False
+    """We admitted it, and it was refused after us."""
 
 
 class ApiServer:
-    """Each review goes to some replica. The next `lose_next` creates are refused by a webhook after ours."""
+    """Each review goes to some replica. The next `lose_next` creates are refused by a webhook after ours.
 
-    def __init__(self, api: Api, replicas: Sequence[Replica], rng: random.Random) -> None:
+    `flavors`: those of the policy.
+    """
+
+    def __init__(self, api: Api, replicas: Sequence[Replica], flavors: Sequence[str], rng: random.Random) -> None:
         self.lose_next = 0
+        self.full_until: dict[str, float] = {}
+        """By namespace: until when a ResourceQuota refuses its pods."""
+        self._flavors = flavors
         self._api = api
         self._replicas = replicas
         self._rng = rng
@@ -87,9 +99,11 @@ class ApiServer:
         warnings = answer.get("warnings", ())
 
         # 4. Store it, unless a later webhook refuses it or the name is taken.
-        if self.lose_next > 0:
+        if self.lose_next > 0 and not kind.startswith("ResourceClaim"):
             self.lose_next -= 1
-            return Reply(False, 500, "refused by another webhook", warnings, now, problems)
+            return Reply(False, 500, "refused by another webhook", warnings, now, problems, lost=True)
+        if kind == "Pod" and loop().time() < self.full_until.get(namespace, 0):
+            return Reply(False, 403, "is forbidden: exceeded quota: compute", warnings, now, problems, lost=True)
         if self._is_taken(path, namespace, metadata["name"]):
             return Reply(False, 409, "already exists", warnings, now, problems)
         return Reply(True, 201, "", warnings, self._stored(path, now), problems)
@@ -117,6 +131,21 @@ class ApiServer:
         if self._api.find(path, key) is None:
             return Reply(False, 404, "gone", warnings)
         return Reply(True, 200, "", warnings, self._api.change(path, key, spec=spec))
+
+    async def admit_for_kueue(self, pod: Tree, flavor: str) -> Reply:
+        """Lift Kueue's gate, and choose nodes of a flavor; "" for any."""
+        gates = [each for each in pod["spec"]["schedulingGates"] if each["name"] != KUEUES_GATE]
+        new = {**copy(pod), "spec": {**copy(pod["spec"]), "schedulingGates": gates}}
+        if flavor:
+            new["spec"]["nodeSelector"] = {**new["spec"].get("nodeSelector", {}), FLAVOR_LABEL: flavor}
+        if self._flavors and flavor:
+            answer = await self._ask("validate", self._request("UPDATE", new, pod))
+            if not answer["allowed"]:
+                return _refusal(answer, new, [])
+        now = self._api.still_there(PODS, pod)
+        if now is None or now["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
+            return Reply(False, 409, "the object has been modified")
+        return Reply(True, tree=self._api.change(PODS, key_of(now), spec=_without_no_gates(new["spec"])))
 
     def _update_request(self, old: Tree, new: Tree, *, scale: bool) -> Any:
         """Return the review of an update, None where the chart's rules ask for none."""
@@ -179,6 +208,10 @@ class ApiServer:
         return self._api.make(path, tree)
 
 
+def _without_no_gates(spec: Tree) -> Tree:
+    return {name: value for name, value in spec.items() if value or name != "schedulingGates"}
+
+
 def _refusal(answer: Tree, tree: Tree | None, problems: list[str]) -> Reply:
     status = answer["status"]
     return Reply(False, status["code"], status["message"], answer.get("warnings", ()), tree, problems)
@@ -197,6 +230,11 @@ def _is_reviewed(tree: Tree) -> bool:
     if tree["kind"] == "Pod":
         labels = tree["metadata"].get("labels", {})
         asks = any(each.get("resources", {}).get("limits") for each in tree["spec"]["containers"])
+        asks = asks or bool(tree["spec"].get("resourceClaims"))
         return asks or any(each in labels for each in MARKING_LABELS) or bool(group_named(tree))
+    if tree["kind"] == "ResourceClaim":
+        return True
+    if tree["kind"] == "ResourceClaimTemplate":
+        return False
     controller = controller_of(tree)
     return controller is None or (tree["kind"] in GANGS and controller["kind"] not in GANGS)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.honest.stories import STORIES
+from tests.honest.stories import OPEN, STORIES
 
 HISTORIES = {
     "Hold": 200_000,
@@ -20,6 +20,9 @@ HISTORIES = {
     "a row": 700_000,
     "further kinds, Hold": 800_000,
     "further kinds": 900_000,
+    "claims, Kueue and full quotas, Hold": 1_200_000,
+    "claims, Kueue and full quotas, Deny": 1_400_000,
+    "claims, Kueue and full quotas, flavors": 1_600_000,
 }
 EACH = 4
 """Histories of each mode: three quarters of a minute of one core in all. `make honest` runs as many as one likes."""
@@ -42,6 +45,12 @@ def failures() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_nobody_is_wronged_in_a_story(story: str, failures: dict[str, list[str]]) -> None:
+    assert failures[story] == []
+
+
+@pytest.mark.xfail(reason="a known defect, not mended yet", strict=True)
+@pytest.mark.parametrize("story", OPEN)
+def test_nobody_is_wronged_in_a_story_that_fails_yet(story: str, failures: dict[str, list[str]]) -> None:
     assert failures[story] == []
 
 

@@ -8,12 +8,16 @@ from typing import Any
 
 from tests.honest.actions import made, pods_of_group, resized, rolled_out, suspended
 from tests.honest.api import Api
+from tests.honest.claims import ClaimController, claim_applied
 from tests.honest.clocks import START
 from tests.honest.controllers import Controllers
-from tests.honest.expected import Lost
+from tests.honest.faults import Faults
+from tests.honest.kueue import Kueue
 from tests.honest.life import Life
 from tests.honest.objects import (
     CLASSES,
+    DEVICE_CLASS,
+    DEVICE_CLASSES,
     FLAVOR_LABEL,
     KINDS,
     NODES,
@@ -30,7 +34,7 @@ from tests.honest.objects import (
     uid_of,
     with_defaults,
 )
-from tests.honest.oracle import LOST_SECONDS, Oracle
+from tests.honest.oracle import Oracle
 from tests.honest.replica import Replica, policy_text, started
 from tests.honest.report import Report
 from tests.honest.requests import ApiServer
@@ -43,8 +47,6 @@ History = dict[str, Any]
 Action = dict[str, Any]
 QUIET_SECONDS = 10.0
 """Nothing has changed for so long before the commands are asked."""
-LEASE_SECONDS = 15
-"""After a crash nobody leads for so long."""
 
 
 class World:
@@ -55,12 +57,15 @@ class World:
         self._flavors = tuple(history["flavors"])
         rng = random.Random(history["seed"])
         random.seed(history["seed"])  # latency, lag and back-off of clients
-        self._api = Api()
+        self._api = Api(with_claims=any(each.get("claim") for each in history["actions"]))
         self._replicas: list[Replica] = []
-        self._server = ApiServer(self._api, self._replicas, rng)
+        self._server = ApiServer(self._api, self._replicas, self._flavors, rng)
         self._oracle = Oracle(self._api, self._server, self._flavors)
         self._life = Life(self._api, self._oracle)
-        self._controllers = Controllers(self._api, self._life, self._oracle)
+        kueue = Kueue(self._api, self._life, self._oracle.admit_for_kueue)
+        claims = ClaimController(self._api, self._server)
+        self._controllers = Controllers(self._api, self._life, self._oracle, claims, kueue)
+        self._faults = Faults(self._replicas, self._server, self._oracle, self._pass, self._start_replica)
         self._policies = 0
         self._seen: tuple[int, ...] = ()
         self._changed_at = START
@@ -83,7 +88,7 @@ class World:
             if kind == "CronJob":
                 self._life.delete(kind, key)
         await self._until_quiet()
-        self._oracle.judge_quiet("after all")
+        self._oracle.judge_quiet(self._a_replica().ledger, "after all")
         await self._ask_commands()
         await self._drain()
 
@@ -101,6 +106,8 @@ class World:
                 labels = {"app.kubernetes.io/name": "gpu-tiers"}
                 tree = {"value": each.value, "preemptionPolicy": each.preemption_policy}
                 api.make(CLASSES, {"kind": "PriorityClass", "metadata": {"name": each.name, "labels": labels}, **tree})
+        selector = {"cel": {"expression": f"device.driver == '{DEVICE_CLASS}'"}}
+        api.make(DEVICE_CLASSES, {"metadata": {"name": DEVICE_CLASS}, "spec": {"selectors": [selector]}})
         for number, (gpus, flavor) in enumerate(history["nodes"]):
             labels = {FLAVOR_LABEL: flavor} if flavor else {}
             api.make(NODES, {"kind": "Node", "metadata": {"name": f"node-{number}", "labels": labels}})
@@ -158,7 +165,10 @@ class World:
         """Ask the commands of people, where nothing has changed for a while."""
         is_quiet = self._api.versions() == self._seen and loop().time() > self._changed_at + QUIET_SECONDS
         if is_quiet and self._oracle.calm.is_settled():
-            await self._oracle.ask_commands(next(each for each in self._replicas if each.alive).policy)
+            await self._oracle.ask_commands(self._a_replica().policy)
+
+    def _a_replica(self) -> Replica:
+        return next(each for each in self._replicas if each.alive)
 
     async def _until_quiet(self) -> None:
         """Wait until no pod has changed for two minutes, for ten minutes at most."""
@@ -186,7 +196,7 @@ class World:
                 if controller_of(tree) is None:
                     self._life.delete(kind, key_of(tree))
         await self._pass(160)
-        self._oracle.judge_quiet("after the drain")
+        self._oracle.judge_quiet(self._a_replica().ledger, "after the drain")
 
     def _created(self, kind: str, key: Key) -> str:
         tree = self._api.find(KINDS[kind], key)
@@ -207,7 +217,8 @@ class World:
 
     async def _do(self, action: Action) -> None:
         self.report.say(f"--- {json.dumps({name: value for name, value in action.items() if name != 't'})}")
-        done = getattr(self, f"_do_{action['do'].replace(' ', '_')}")(action)
+        verb = action["do"].replace(" ", "_")
+        done = (getattr(self, f"_do_{verb}", None) or getattr(self._faults, f"do_{verb}"))(action)
         if done is not None:
             await done
 
@@ -218,6 +229,9 @@ class World:
         name, kind = action["name"], action["kind"]
         there = name in self._applied and self._api.find(KINDS[self._applied[name][0]], self._applied[name][1])
         if not there:
+            claim = claim_applied(action)
+            if claim is not None and self._api.find(KINDS[claim["kind"]], key_of(claim)) is None:
+                await self._oracle.create(claim)
             reply = await self._oracle.create(made(action))
             if not reply.allowed:
                 return
@@ -323,62 +337,6 @@ class World:
     def _do_node(self, action: Action) -> None:
         happens = self._life.node_returns if action["how"] == "back" else self._life.node_fails
         happens(f"node-{action['i']}")
-
-    # --- what goes wrong
-
-    def _do_lose(self, _: Action) -> None:
-        """Another webhook refuses the next create that we admit."""
-        self._server.lose_next = 1
-
-    async def _do_leader(self, action: Action) -> None:
-        """The leader loses the Lease, or crashes."""
-        self._prolong_lost()
-        before = next((each for each in self._replicas if each.leads), None)
-        if before is not None:
-            await before.stop_leading()
-        if action.get("crash"):
-            await self._without_leader()
-        if not any(each.leads for each in self._replicas):
-            alive = [each for each in self._replicas if each.alive]
-            next((each for each in alive if each is not before), alive[0]).lead()
-        calm = self._oracle.calm
-        calm.leaderless_until = max(calm.leaderless_until, loop().time() + 2)
-
-    async def _do_replica(self, action: Action) -> None:
-        """A replica goes, and another one comes."""
-        self._prolong_lost()
-        alive = [each for each in self._replicas if each.alive]
-        lost = alive[action["i"] % len(alive)]
-        led = lost.leads
-        await lost.stop()
-        await self._start_replica()
-        if led:
-            await self._without_leader()
-            if not any(each.leads for each in self._replicas if each.alive):
-                next(each for each in self._replicas if each.alive).lead()
-            self._oracle.calm.leaderless_until = loop().time() + 2
-
-    async def _without_leader(self) -> None:
-        self._oracle.calm.leaderless_until = loop().time() + LEASE_SECONDS
-        await self._pass(LEASE_SECONDS)
-
-    def _prolong_lost(self) -> None:
-        """A new leader's clocks start at zero."""
-        until, expected = loop().time() + LEASE_SECONDS + LOST_SECONDS, self._oracle.expected
-        expected.lost = [Lost(max(each.until, until), each.namespace, each.ask) for each in expected.lost]
-
-    def _do_blind(self, action: Action) -> None:
-        """The watch of a kind brings nothing for a while."""
-        for each in self._replicas:
-            if each.alive:
-                view = each.client.view(KINDS[action["kind"]])
-                view.hold()
-                loop().call_later(action["s"], view.flow)
-
-    def _do_watch_ends(self, action: Action) -> None:
-        for each in self._replicas:
-            if each.alive:
-                each.client.view(KINDS[action["kind"]]).break_off()
 
 
 def _spec_of(tenant: Tree) -> Tree:

@@ -21,7 +21,7 @@ from webhook.controllers.placements import Placements
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
-from webhook.ledger.accounts import Accounts
+from webhook.ledger.accounts import Accounts, HandOver
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
@@ -71,25 +71,40 @@ class RunningLedger(msgspec.Struct, frozen=True):
     ports: tuple[AppPort, ...]
 
 
-@asynccontextmanager
-async def running_ledger(
+class LedgerParts(msgspec.Struct, frozen=True):
+    """What a replica's ledger is made of, whether the replica leads or not. `ledger_parts` puts it together."""
+
+    ledger: Accounts
+    store: KubernetesStore
+    changes: Changes
+    world: ObservedWorld
+    pods: ObservedPods
+    lines: HeldLines
+    gates: OpenedGates
+    held: HeldPods
+    pending: PendingGpus
+    placements: Placements
+
+    def leader(self, identity: str, create_timeout: float, told: Callable[[], None] = lambda: None) -> Leader:
+        """Return what leads for one term. `told` is called after each round of counting."""
+        return Leader(self.ledger, self.store, self.world, self.changes, identity, create_timeout, told=told)
+
+
+def ledger_parts(
     client: Client,
     cluster: LiveCluster,
     in_force: PolicyInForce,
     events: EventWriter,
-    election: Election,
-    hand_over: BookingsPort,
+    hand_over: HandOver,
+    leads: Callable[[], bool],
     metrics: Metrics,
-) -> AsyncIterator[RunningLedger]:
+) -> LedgerParts:
+    """Put a replica's ledger together. Run `held` and `pending`, and close `ledger` at the end."""
     versions = Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
     store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
-    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
-    competing = LeaderElection(
-        client, election.namespace, election.lease, identity, election.lease_seconds, address=hand_over.address
-    )
-    ledger, changes = Accounts(store, hand_over=hand_over.to(competing)), Changes()
+    ledger, changes = Accounts(store, hand_over=hand_over), Changes()
     versions.subscribe(changes.tenant)
     placements = Placements(
         lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
@@ -106,41 +121,56 @@ async def running_ledger(
 
     gates = OpenedGates(opened)
     lines = HeldLines(pods.workload_of, changes.tenant, held.show)
-    pending = PendingGpus(
-        pods.unplaced, pods.running, cluster.known, lambda: competing.leading and pods.synced, changes.tenant
-    )
+    pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
     world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates, pending)
     world.subscribe(changes.everything)
-    last_round: list[float | None] = [None]
+    return LedgerParts(ledger, store, changes, world, pods, lines, gates, held, pending, placements)
+
+
+@asynccontextmanager
+async def running_ledger(
+    client: Client,
+    cluster: LiveCluster,
+    in_force: PolicyInForce,
+    events: EventWriter,
+    election: Election,
+    hand_over: BookingsPort,
+    metrics: Metrics,
+) -> AsyncIterator[RunningLedger]:
+    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
+    competing = LeaderElection(
+        client, election.namespace, election.lease, identity, election.lease_seconds, address=hand_over.address
+    )
+    parts = ledger_parts(client, cluster, in_force, events, hand_over.to(competing), lambda: competing.leading, metrics)
+    pods, last_round = parts.pods, list[float | None]([None])
 
     def round_done() -> None:
         last_round[0] = time.time()
 
     async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        leader = Leader(ledger, store, world, changes, identity, election.create_timeout, told=round_done)
-        await leader.lead(first)
+        await parts.leader(identity, election.create_timeout, round_done).lead(first)
 
     try:
         yield RunningLedger(
-            ledger,
+            parts.ledger,
             lambda: competing.run(lead),
             lambda: competing.leading,
             pods.last_held,
             pods.running,
             pods.working,
             pods.waiting,
-            placements,
+            parts.placements,
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
             lambda: last_round[0] if competing.leading else None,
-            lines,
-            gates,
-            held,
-            pending,
-            tuple(hand_over.serving(identity, ledger.take)),
+            parts.lines,
+            parts.gates,
+            parts.held,
+            parts.pending,
+            tuple(hand_over.serving(identity, parts.ledger.take)),
         )
     finally:
-        await ledger.close()
+        await parts.ledger.close()
         await hand_over.close()
 
 

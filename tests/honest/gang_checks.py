@@ -1,0 +1,85 @@
+"""Judges gangs that wait: each is admitted as a whole, or not at all."""
+
+from tests.honest.calm import Calm
+from tests.honest.expected import Expected
+from tests.honest.objects import GANGS, KINDS, Tree, gpus_of, is_active, is_deleting, is_gated, uid_of
+from tests.honest.report import Report
+from tests.ledger.virtual_time import loop
+
+WHOLE_SECONDS = 5.0
+"""All pods of a gang that are there get their turn within this, once the first one has."""
+
+
+class GangChecks:
+    def __init__(self, expected: Expected, calm: Calm, report: Report) -> None:
+        self.grown: set[str] = set()
+        """Gangs that were changed while pods of theirs ran."""
+        self.in_part: set[str] = set()
+        """Gangs of which a part was admitted: what follows from that is not judged."""
+        self._expected = expected
+        self._calm = calm
+        self._report = report
+        self._since: dict[str, float] = {}
+        """When the first pod of a gang was admitted while another one waited."""
+        self._while_new: set[str] = set()
+        """Gangs of which the first pod was admitted while a replica did not know the tenant yet: limits.NEW_TENANT."""
+        self._noted: tuple[int, ...] = ()
+
+    def note(self) -> None:
+        """Look which gangs are admitted, as soon as anything has changed."""
+        expected = self._expected
+        seen = expected.api.versions()
+        if seen == self._noted:
+            return
+        self._noted = seen
+        for gang in self._gangs():
+            uid = uid_of(gang)
+            if not expected.is_gang_now(gang):
+                expected.reviewed.discard(uid)
+                expected.admitted.pop(uid, None)
+                self._since.pop(uid, None)
+                continue
+            pods = expected.pods_of(gang)
+            if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
+                held = [expected.ask_of(each) for each in pods if expected.holds(each)]
+                expected.admitted[uid] = held if uid in self.grown else expected.whole_of(gang)
+                if _any_waits(pods):
+                    self._since[uid] = loop().time()
+                    self._while_new |= set() if self._calm.knows_tenants() else {uid}
+            elif uid in expected.admitted and self._has_all(gang, pods):
+                expected.admitted[uid] = expected.whole_of(gang)
+            if not _any_waits(pods):
+                self._since.pop(uid, None)
+
+    def tick(self) -> None:
+        """Look which gangs are admitted in part, once a second."""
+        for gang in self._gangs() if self._since else ():
+            since = max(self._since.get(uid_of(gang), float("inf")), self._calm.leaderless_until)
+            if loop().time() > since + WHOLE_SECONDS:
+                del self._since[uid_of(gang)]
+                self._check_whole(gang)
+
+    def _gangs(self) -> list[Tree]:
+        return [each for kind in GANGS for each in self._expected.api.all(KINDS[kind])]
+
+    def _has_all(self, gang: Tree, pods: list[Tree]) -> bool:
+        """Tells whether all pods that a gang asks for are admitted: it may have grown, or shrunk."""
+        asked = sum(each.count for each in self._expected.declared(gang))
+        return not any(map(is_gated, pods)) and sum(map(is_active, pods)) >= asked
+
+    def _check_whole(self, gang: Tree) -> None:
+        expected, uid = self._expected, uid_of(gang)
+        tenant = expected.tenant_of(gang["metadata"]["namespace"])
+        pods = expected.pods_of(gang)
+        admitted = [each for each in pods if is_active(each) and not is_gated(each) and gpus_of(each)]
+        asked = sum(each.count for each in expected.declared(gang))
+        if tenant is None or uid in self.grown or len(admitted) >= asked:
+            return
+        self.in_part.add(uid)
+        subject, name = f"Hold {gang['kind']}", gang["metadata"]["name"]
+        rule = "half a gang was admitted" if uid not in self._while_new else "half a gang of a new tenant was admitted"
+        self._report.fail(rule, subject, name=name, admitted=len(admitted), asked=asked)
+
+
+def _any_waits(pods: list[Tree]) -> bool:
+    return any(is_gated(each) for each in pods if gpus_of(each) and is_active(each))
