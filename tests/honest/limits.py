@@ -7,14 +7,10 @@ from tests.honest.report import Failure
 
 NOT_ASSERTED: dict[str, str] = {
     # Defects
-    "workload refused with room | Deny Job update [grows from one pod]": "an account does not say what a Job's one pod "
-    "holds, so a Job that becomes a gang needs room for all of its pods",
-    "workload refused with room | Deny PyTorchJob update [grows from one pod]": "the same",
     "demoted with room": "the pod that takes a slot is looked at beside the one that leaves it",
     "replacement of a preempted pod demoted": "the same",
     "replacement of a preempted pod refused | Demote": "the same",
     "pod of a booked gang refused | Demote": "a replica still knows the tier that the gang had before it grew",
-    "overtaken by a younger one of its tier": "positions are lost by a crash, by surplus workers and by a resize",
     "refused for GPUs that nobody will use": "each retry of a controller whose creates a ResourceQuota refuses books "
     "GPUs of its own, for createTimeoutSeconds; so does a PodGroup whose pods went before the leader saw them",
     "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",

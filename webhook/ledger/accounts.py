@@ -7,8 +7,8 @@ docs/decisions/compare-and-swap.md and docs/ledger.md.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from decimal import Decimal
 from typing import Literal
 
@@ -18,7 +18,7 @@ from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.books import Books, free_for_queue, kept_of, usage_of, used_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
-from webhook.ledger.versions import Version
+from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -34,6 +34,7 @@ ALONE_SECONDS, LONGEST_ALONE = 0.25, 4.0
 that is only busy is soon asked again, and one that stands still delays a booking now and then."""
 
 Outcome = Literal["booked", "declined", "failed"]
+BookGang = Callable[[WorkingCopy, GangBooking], Booked | Shortfall | NotNow]
 Way = Callable[[Booking | GangBooking], AbstractAsyncContextManager[Awaitable[bool]]]
 """Hands a booking to one leader: entered once that has taken it. The result says whether it is booked.
 
@@ -106,6 +107,7 @@ class Accounts:
         self._clock = clock
         self._patience = patience
         self._writers: dict[str, AccountWriter] = {}
+        self._book_gang: BookGang = WorkingCopy.book
         store.subscribe(self._changed)
 
     def writer(self, tenant: str) -> AccountWriter:
@@ -113,6 +115,15 @@ class Accounts:
         if tenant not in self._writers:
             self._writers[tenant] = AccountWriter(tenant, self._store, self._clock)
         return self._writers[tenant]
+
+    @contextmanager
+    def booking_gangs(self, book: "BookGang") -> Iterator[None]:
+        """Book gangs by this function while we lead: it knows which of their pods have counted alone so far."""
+        self._book_gang = book
+        try:
+            yield
+        finally:
+            self._book_gang = WorkingCopy.book
 
     async def close(self) -> None:
         await asyncio.gather(*(writer.close() for writer in self._writers.values()))
@@ -155,17 +166,22 @@ class Accounts:
         """
         writer = self.writer(booking.tenant.name)
         if dry_run:
-            return await writer.change(lambda copy: _told(copy.book(booking)), dry=True)
+            return await writer.change(lambda copy: _told(self._booked(copy, booking)), dry=True)
         if self._hand_over is not None and await self._hand_over.booked(booking):
             return Booked()
-        return await writer.change(lambda copy: copy.book(booking), patience=min(patience_of(booking), self._patience))
+        patience = min(patience_of(booking), self._patience)
+        return await writer.change(lambda copy: self._booked(copy, booking), patience=patience)
 
     async def take(self, booking: Booking | GangBooking) -> bool:
         """Book for another replica if there is room now. Only it says no, and waits for news if that is worth it."""
         try:
-            return await self.writer(booking.tenant.name).change(lambda copy: isinstance(copy.book(booking), Booked))
+            writer = self.writer(booking.tenant.name)
+            return await writer.change(lambda copy: isinstance(self._booked(copy, booking), Booked))
         except TryAgain:
             return False
+
+    def _booked(self, copy: WorkingCopy, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
+        return self._book_gang(copy, booking) if isinstance(booking, GangBooking) else copy.book(booking)
 
     def _changed(self, tenant: str) -> None:
         if tenant in self._writers:

@@ -8,10 +8,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.accounts import Accounts
+from webhook.ledger.draft import NotNow
 from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.adoption import book_with_its_pods
 from webhook.ledger.leader.counting import Changes, Counting
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
@@ -20,7 +23,9 @@ from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rebuilding import Rebuilding
 from webhook.ledger.leader.terms import Superseded, Term
 from webhook.ledger.leader.world import Leading, World
-from webhook.ledger.protocol import TryAgain
+from webhook.ledger.protocol import Booked, GangBooking, TryAgain
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Shortfall
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +48,7 @@ class Leader:
         told: Callable[[], None] = lambda: None,
     ) -> None:
         self._told = told
+        self._ledger = ledger
         self._changes = changes
         view = PodView(changes.namespace, clock, world.now)
         self._leading = Leading(Term(ledger, identity), store, view, world, horizon, clock)
@@ -56,10 +62,12 @@ class Leader:
         try:
             await leading.term.claim_all(leading.store)
             async with (
+                AsyncExitStack() as booking,
                 world.workloads(view.workloads) as workloads,
                 world.pods(view) as pods,
                 asyncio.TaskGroup() as repairs,
             ):
+                booking.enter_context(self._ledger.booking_gangs(self._book_gang))
                 counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
                 opening = Opening(leading)
                 repairs.create_task(opening.run())
@@ -75,6 +83,12 @@ class Leader:
                     await self._changes.wait(min(counting.until_due(), opening.until_due()))
         except* Superseded as superseded:
             log.warning("superseded", {"reason": _first(superseded)})
+
+    def _book_gang(self, copy: WorkingCopy, booking: GangBooking) -> Booked | Shortfall | NotNow:
+        """Another may lead by now, and know more than our view does."""
+        if copy.account.term != self._leading.term.name:
+            return copy.book(booking)
+        return book_with_its_pods(copy, self._leading.view, booking)
 
     def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
         """Begin to rebuild each account that is not sealed."""
