@@ -1,6 +1,6 @@
 """Books a gang whose pods have counted alone so far: they hold a part of it already."""
 
-from webhook.ledger.draft import NotNow
+from webhook.ledger.draft import NotNow, gang_to_book
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Booked, GangBooking
@@ -14,7 +14,7 @@ def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -
     if not copy.sealed or key in copy.account.gangs or not view.held_by(key, ()):
         return copy.book(booking)
     trial = WorkingCopy(copy.version)
-    trial.put(rewritten(copy.account, view, part=key, holds=copy.version.in_force.holds))
+    trial.put(rewritten(copy.account, view, part=gang_to_book(booking), holds=copy.version.in_force.holds))
     answer = trial.book(booking)
     if isinstance(answer, Booked):
         copy.put(trial.account)

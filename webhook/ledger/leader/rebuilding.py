@@ -69,7 +69,8 @@ class Reopening:
     def _account(self, claimed: Version) -> Account:
         """What it was; for a new TenantQuota the namespaces that are its tenant's by now and in no other account.
 
-        What one of its name, now deleted, had promised in another tenant's namespaces moves with them from here.
+        What one of its name, now deleted, had promised in another tenant's namespaces moves with them from here, and so
+        do its gangs there. Where it had none the namespace is not its own any more: its pods count nothing here.
         """
         remembered = self._versions.remembered(claimed.name)
         before = remembered.account if remembered else Account()
@@ -77,7 +78,10 @@ class Reopening:
             return replace(before, term=self._term.name)
         taken = self._taken(claimed.name)
         wanted = [namespace for namespace, tenant in self._world.wanted().items() if tenant == claimed.name]
-        namespaces: dict[str, NamespaceState] = {each: "closed" for each in before.namespaces if each not in taken}
+        moves = {each.namespace for each in before.entries if each.state == "Reserved" or each.is_gang}
+        namespaces: dict[str, NamespaceState] = {
+            each: "closed" for each in before.namespaces if each in moves and each not in taken
+        }
         namespaces |= {each: "open" for each in wanted if each not in taken}
         entries = tuple(each for each in before.entries if each.namespace in namespaces)
         return Account(term=self._term.name, namespaces=namespaces, entries=entries)

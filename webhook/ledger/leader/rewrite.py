@@ -28,13 +28,13 @@ def rewritten(
     view: PodView,
     lapsed: Collection[EntryKey] = (),
     *,
-    part: GangKey | None = None,
+    part: Entry | None = None,
     holds: bool = False,
 ) -> Account:
     """The account by this view, without the reservations that have come to nothing, `lapsed` ones by their keys.
 
-    `part` is a gang although its pods hold only a part of what it declares. `holds`: whether its tenant does, so that
-    slots of pods that have ended are kept for the next ones.
+    `part` is a gang to which its pods belong already, although it was not booked yet. `holds`: whether its tenant
+    does, so that slots of pods that have ended are kept for the next ones.
     """
     # 1. What was let in stays until it is seen, or has lapsed; slots of ended pods until their time.
     here = [each for each in account.entries if each.namespace in account.namespaces]
@@ -44,7 +44,8 @@ def rewritten(
     ]
     known = [entries for (namespace, _), entries in account.gangs.items() if namespace in account.namespaces]
     gangs = [gang for entries in known for gang in _gang_seen(entries, view, lapsed)]
-    gangs += _adopted(account, view, part)
+    gangs += _adopted(account, view)
+    gangs += [part] if part is not None and all(each.gang != part.gang for each in gangs) else []
     left = list(_left(pods, view, account.namespaces)) if holds else []
 
     # 2. Pods that share a slot stand one by one. One that took the slot of another stands alone once that one is gone.
@@ -146,16 +147,14 @@ def _is_fulfilled(promise: Entry, found: Declared, seen: tuple[Charge, ...]) -> 
     return promise.generation < found.generation or (promise.generation == found.generation and promise.wants == seen)
 
 
-def _adopted(account: Account, view: PodView, part: GangKey | None) -> Iterator[Entry]:
+def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
     known = {uid for _, uid in account.gangs}
     for uid, found in view.workloads.found_in(account.namespaces):
         if found.charges and uid not in known and len(known) < MOST_GANGS:
-            declared, key = at_tier(found.charges, ""), (found.namespace, uid)
-            whole = _covers(view.held_by(key, ()), declared)
-            if whole or key == part:
+            declared = at_tier(found.charges, "")
+            if _covers(view.held_by((found.namespace, uid), ()), declared):
                 known.add(uid)
-                wants = declared if whole else ()
-                yield Entry(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name, wants=wants)
+                yield Entry(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name, wants=declared)
 
 
 def _covers(held: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
