@@ -10,10 +10,8 @@ NOT_ASSERTED: dict[str, str] = {
     "workload refused with room | Deny Job update [grows from one pod]": "an account does not say what a Job's one pod "
     "holds, so a Job that becomes a gang needs room for all of its pods",
     "workload refused with room | Deny PyTorchJob update [grows from one pod]": "the same",
-    "demoted with room": "the pod that takes a slot is looked at beside the one that leaves it",
-    "replacement of a preempted pod demoted": "the same",
-    "replacement of a preempted pod refused | Demote": "the same",
     "pod of a booked gang refused | Demote": "a replica still knows the tier that the gang had before it grew",
+    "replacement of a preempted pod refused | Demote Job": "two pods of a gang are preempted at once in a full total",
     "overtaken by a younger one of its tier": "positions are lost by a crash, by surplus workers and by a resize",
     "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",
     # Documented limits
@@ -22,6 +20,7 @@ NOT_ASSERTED: dict[str, str] = {
     "says that it can't start, and it runs lower | Demote Deployment create": "the oracle sees room in a lower tier",
     "says that it can't start, and it runs lower | Demote StatefulSet create": "the same",
     # Errors of the oracle
+    "a second mutation changes something": "others took the room between the two, so the pod is demoted by the second",
     "sentence says less used than is": "it counts a pod from its create, the account from its sight",
 }
 """Beginnings of signatures, and why they are let pass."""

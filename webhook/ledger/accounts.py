@@ -142,6 +142,12 @@ class Accounts:
         except ApiError as error:
             raise TryAgain(str(error)) from error
 
+    async def has_room(self, booking: Booking) -> bool:
+        """Whether a booking would hold, slots that it may take included. Raises TryAgain."""
+        writer, patience = self.writer(booking.tenant.name), min(patience_of(booking), self._patience)
+        answer = await writer.change(lambda copy: copy.book(booking), patience=patience, dry=True)
+        return isinstance(answer, Booked)
+
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time.
 
