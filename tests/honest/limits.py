@@ -10,7 +10,6 @@ NOT_ASSERTED: dict[str, str] = {
     "workload refused with room | Deny Job update [grows from one pod]": "an account does not say what a Job's one pod "
     "holds, so a Job that becomes a gang needs room for all of its pods",
     "workload refused with room | Deny PyTorchJob update [grows from one pod]": "the same",
-    "pod of a booked gang refused | Demote": "a replica still knows the tier that the gang had before it grew",
     "replacement of a preempted pod refused | Demote Job": "two pods of a gang are preempted at once in a full total",
     "overtaken by a younger one of its tier": "positions are lost by a crash, by surplus workers and by a resize",
     "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",

@@ -194,6 +194,20 @@ STORIES: dict[str, History] = {
         training=2,
         nodes=0,
     ),
+    # A gang whose growth demoted it gets all of its new pods, whichever replica is asked.
+    "a scale demotes a gang while a replica lags": {
+        **told(
+            "Demote",
+            apply("PyTorchJob", "train", gpus=2, run=60),
+            do("scale", 10, name="train", to=4, how="scale"),
+            do("wait", 20),
+            gpus=20,
+            training=4,
+        ),
+        "latency": 0.01,
+        "lag": 0.3,
+        "seed": 2,
+    },
 }
 KEEP_TIER = frozenset(each for each in STORIES if each.endswith("in a full row, Demote"))
 """Stories in which all pods run at the tier of their workload, gpu-training."""

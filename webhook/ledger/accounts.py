@@ -132,15 +132,13 @@ class Accounts:
         return {}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
-        """As the newest version says, or where that doesn't know it, as it is stored."""
+        """As the newest version says if it was demoted, for it stays at that tier; else as it is stored now.
+
+        Another replica may have demoted it a moment ago, for a change for which its next pods are made.
+        """
         key = namespace, uid
-        tier = _tier_of(key, self._store.newest(tenant.name))
-        if tier is not None:
-            return tier
-        try:
-            return _tier_of(key, await self._store.get(tenant.name))
-        except ApiError as error:
-            raise TryAgain(str(error)) from error
+        known = _tier_of(key, self._store.newest(tenant.name))
+        return known or await self.writer(tenant.name).change(lambda copy: _tier_of(key, copy.version), dry=True)
 
     async def has_room(self, booking: Booking) -> bool:
         """Whether a booking would hold, slots that it may take included. Raises TryAgain."""
