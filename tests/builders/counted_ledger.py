@@ -57,6 +57,11 @@ class CountedLedger(Accounts):
         self._count(booking.tenant)
         return answer
 
+    async def has_room(self, booking: Booking) -> bool:
+        self._count(booking.tenant)
+        self.store.open(booking.tenant, booking.namespace)
+        return await super().has_room(booking)
+
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         self._count(tenant)
         return await super().gang_tier(tenant, namespace, uid)

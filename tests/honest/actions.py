@@ -25,7 +25,9 @@ def made(action: Action) -> Tree:
 def _deployment(action: Action, template: Tree, count: int) -> Tree:
     rolling = {"maxSurge": action.get("surge", 1), "maxUnavailable": action.get("unav", 0)}
     strategy = {"type": "Recreate"} if action.get("recreate") else {"type": "RollingUpdate", "rollingUpdate": rolling}
-    return {"replicas": count, "template": template, "strategy": strategy, "selector": {}}
+    template["metadata"]["labels"]["app"] = action["name"]
+    selector = {"matchLabels": {"app": action["name"]}}
+    return {"replicas": count, "template": template, "strategy": strategy, "selector": selector}
 
 
 def _statefulset(action: Action, template: Tree, count: int) -> Tree:

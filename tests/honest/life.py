@@ -1,10 +1,12 @@
 """What happens in the cluster by itself, a second at a time: kubelets, garbage collector, controllers, scheduler."""
 
 from collections.abc import Iterable
+from datetime import UTC, timedelta
 from typing import Protocol
 
 from tests.honest.api import Api
 from tests.honest.claims import Allocations, gpus_on, has_claims, has_its_claims
+from tests.honest.clocks import VirtualDatetime
 from tests.honest.objects import (
     DELETED_AT,
     FOREGROUND,
@@ -30,6 +32,7 @@ from tests.honest.objects import (
     uid_of,
 )
 from tests.honest.requests import Reply
+from webhook.kube.wire import RFC_3339
 
 
 class Observer(Protocol):
@@ -88,7 +91,8 @@ class Life:
             self._remove(now)
             return
         grace = now["spec"].get("terminationGracePeriodSeconds", 30)
-        metadata = {**now["metadata"], "deletionTimestamp": DELETED_AT, "deletionGracePeriodSeconds": grace}
+        end = (VirtualDatetime.now(UTC) + timedelta(seconds=grace)).strftime(RFC_3339)
+        metadata = {**now["metadata"], "deletionTimestamp": end, "deletionGracePeriodSeconds": grace}
         status = dict(now.get("status", {}))
         if condition:
             others = [each for each in status.get("conditions", []) if each["type"] != "DisruptionTarget"]

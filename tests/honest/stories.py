@@ -156,6 +156,61 @@ STORIES: dict[str, History] = {
         do("resume", 5, name="half"),
         gpus=4,
     ),
+    # A pod that takes the slot of another one in a full row keeps its tier.
+    "a preempted pod is replaced in a full row, Demote": told(
+        "Demote",
+        apply("Deployment", "serve", count=2, linger=8),
+        do("wait", 10),
+        do("urgent", name="urgent-1", gpus=1, run=30),
+        do("wait", 60),
+        gpus=8,
+        training=2,
+        nodes=0,
+    ),
+    "a rollout in a full row, Demote": told(
+        "Demote",
+        apply("Deployment", "serve", count=2, surge=0, unav=1),
+        do("wait", 10),
+        do("rollout", name="serve", to=2),
+        do("wait", 30),
+        gpus=8,
+        training=2,
+        slow=True,
+    ),
+    "a StatefulSet loses a pod in a full row, Demote": told(
+        "Demote",
+        apply("StatefulSet", "serve", count=2, parallel=True),
+        do("wait", 10),
+        do("killpod", name="serve", i=0),
+        do("wait", 30),
+        gpus=8,
+        training=2,
+        slow=True,
+    ),
+    "a preempted Job tries again in a full row, Demote": told(
+        "Demote",
+        apply("Job", "train", gpus=2, linger=20),
+        do("wait", 10),
+        do("urgent", name="urgent-1", gpus=1, run=30),
+        do("wait", 100),
+        gpus=8,
+        training=2,
+        nodes=0,
+    ),
+    # A gang whose growth demoted it gets all of its new pods, whichever replica is asked.
+    "a scale demotes a gang while a replica lags": {
+        **told(
+            "Demote",
+            apply("PyTorchJob", "train", gpus=2, run=60),
+            do("scale", 10, name="train", to=4, how="scale"),
+            do("wait", 20),
+            gpus=20,
+            training=4,
+        ),
+        "latency": 0.01,
+        "lag": 0.3,
+        "seed": 2,
+    },
 }
 OPEN: dict[str, History] = {
     # A controller whose creates a ResourceQuota refuses holds the GPUs of the pods that it wants, and no more.
@@ -207,3 +262,5 @@ OPEN: dict[str, History] = {
     ),
 }
 """Histories that fail yet."""
+KEEP_TIER = frozenset(each for each in STORIES if each.endswith("in a full row, Demote"))
+"""Stories in which all pods run at the tier of their workload, gpu-training."""

@@ -30,13 +30,15 @@ def merged(tree: object, patch: object) -> Tree:
 
 
 def selection(namespace: str, query: Mapping[str, str]) -> Callable[[Tree], bool]:
-    """Whether a list or a watch shows an object: by its namespace and a field selector."""
+    """Whether a list or a watch shows an object: by its namespace, a field selector and labels."""
     terms = [term for term in query.get("fieldSelector", "").split(",") if term]
+    labels = [tuple(term.split("=")) for term in query.get("labelSelector", "").split(",") if term]
 
     def selects(tree: Tree) -> bool:
         if namespace and tree["metadata"].get("namespace") != namespace:
             return False
-        return all(_meets(tree, term) for term in terms)
+        has = tree["metadata"].get("labels", {})
+        return all(has.get(key) == value for key, value in labels) and all(_meets(tree, term) for term in terms)
 
     return selects
 

@@ -72,15 +72,18 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
         rank = policy.tiers.rank(charge.tier)
         if group is not None:
-            whole = await self.book(whole_group(group, charge, home.name, tenant, rank), dry_run=True)
+            whole = await self.ledger.book(whole_group(group, charge, home.name, tenant, rank), dry_run=True)
             if not isinstance(whole, Booked):
-                return verdict.fitted(pod_fit(whole, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
+                short = self.with_reserved(whole, tenant)
+                return verdict.fitted(pod_fit(short, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
         meta, of = pod.metadata, group.uid if group else ""
         booking = Booking(
             meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of, rank=rank
         )
-        answer = await self.book(booking, dry_run=dry_run)
-        return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
+        answer = await self.ledger.book(booking, dry_run=dry_run)
+        if isinstance(answer, Booked):
+            return verdict
+        return verdict.fitted(pod_fit(self.with_reserved(answer, tenant), tenant, tiers))
 
     async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
         """Why an update is refused by which another scheduler would rank a pod above its tier."""

@@ -29,7 +29,7 @@ from webhook.policy.decide import (
     whole_charge,
     without_room,
 )
-from webhook.policy.quota.charges import Charge, is_held
+from webhook.policy.quota.charges import Charge, is_held, shortfall
 from webhook.policy.quota.claimed import claimed, misstated
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
@@ -45,10 +45,11 @@ class PodReviewer(Reviewer, frozen=True):
         # 1. Read the pod. Nothing is looked up for one that can't be ours.
         pod = read_pod(request.object)
 
-        # 2. Gather the facts, and decide: tier, hook, placement. A tenant that demotes does it by what is used now.
-        decision = await self._decision(pod, request, self.cluster, demoting=True)
+        # 2. Gather the facts, and decide: tier, hook, placement. A tenant that demotes does it where there is no room.
+        decision = await self._decision(pod, request, self.cluster)
         if decision is None:
             return Verdict()
+        decision = await self._demoted(decision, request, mode)
 
         # 3. Write the decision as a patch; and the gate, where the quota holds what is over it.
         held = mode is Mode.Enforce and _is_held(decision)
@@ -65,7 +66,9 @@ class PodReviewer(Reviewer, frozen=True):
         # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
         #    Audit nothing was patched, so it is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
-        decision = await self._decided_again(pod, request, demoting=not patched)
+        decision = await self._decided_again(pod, request)
+        if decision is not None and not patched:
+            decision = await self._demoted(decision, request, mode)
 
         # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
         #    way round the ceiling, and that it forges no mark.
@@ -93,7 +96,7 @@ class PodReviewer(Reviewer, frozen=True):
         # 5. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
-    async def _decided_again(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
+    async def _decided_again(self, pod: Pod, request: Request) -> Decision | None:
         """Return the decision by what is kept of the owners, if it is the mutating call's; else by what they are now.
 
         That call has read them. A forged mark claims at most what an owner said a few seconds ago.
@@ -102,25 +105,58 @@ class PodReviewer(Reviewer, frozen=True):
         if pod.metadata.controller is not None and written is not None:
             kept = self.cluster.with_kept_owners()
             with suppress(Refused):
-                found = await self._decision(pod, request, kept, demoting=demoting)
+                found = await self._decision(pod, request, kept)
                 if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):
                     return found
-        return await self._decision(pod, request, self.cluster, demoting=demoting)
+        return await self._decision(pod, request, self.cluster)
 
-    async def _decision(self, pod: Pod, request: Request, cluster: Cluster, *, demoting: bool) -> Decision | None:
-        """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if that is asked for."""
+    async def _decision(self, pod: Pod, request: Request, cluster: Cluster) -> Decision | None:
+        """The decision at its own tier, or that of an earlier call. Nothing is looked up for a pod that isn't ours."""
         if not may_concern(pod, self.policy):
             return None
         facts = await facts_of(pod, request.namespace, cluster, self.policy)
-        usage, gang_tier = await demotion(facts, self.ledger, facts.devices) if demoting else (None, "")
+        if not pod.metadata.controller_uid or len(request.object) > KEPT_BYTES:  # what is large is not kept
+            return decide_pod(pod, facts, self.policy)
+        return self.recent.get(pod, facts, self.policy)
 
-        def decide() -> Decision | None:
-            return decide_pod(pod, facts, self.policy, usage, gang_tier)
+    async def _demoted(self, decision: Decision, request: Request, mode: Mode) -> Decision:
+        """The decision at the tier at which a tenant that demotes has room for the pod."""
+        pod, facts = decision.tier_request.pod, decision.tier_request.facts
 
-        # Usage changes with each pod, and what is large is not kept: they are decided from the beginning.
-        if usage is not None or not pod.metadata.controller_uid or len(request.object) > KEPT_BYTES:
-            return decide()
-        return self.recent.get(pod, facts, self.policy, gang_tier, decide)
+        # 1. A pod of a gang runs at the tier of its gang.
+        usage, gang_tier = await demotion(facts, self.ledger, facts.devices)
+        if usage is None:
+            return (gang_tier and decide_pod(pod, facts, self.policy, None, gang_tier)) or decision
+
+        # 2. Another one runs at its own tier if that has room, or if no lower tier has.
+        charged = _charged(decision)
+        if charged is None or shortfall((whole_charge(charged[1], facts.together),), charged[0], usage) is None:
+            return decision
+        lower = decide_pod(pod, facts, self.policy, usage)
+        if lower is None or lower.assignment == decision.assignment or mode is Mode.Audit:
+            return lower or decision
+
+        # 3. Usage counts the pod that this one replaces, and one that is about to end. So where usage leaves no room,
+        #    ask as a booking does, which finds the slot and waits for the end. Audit delays no create.
+        if await self.ledger.has_room(self._booking(decision, request, *charged)):
+            return decision
+
+        # 4. A pod of a rollout comes while an old one is ending. It is not demoted for life because of that: it is
+        #    refused, and its controller tries again.
+        if await self._follows_an_ending_pod(pod, facts):
+            return decision
+
+        # 5. Look for a lower tier by what is used after that.
+        usage, _ = await demotion(facts, self.ledger, facts.devices)
+        return decide_pod(pod, facts, self.policy, usage) or decision
+
+    async def _follows_an_ending_pod(self, pod: Pod, facts: Facts) -> bool:
+        """Whether a pod of the same workload is ending, by the labels that the outermost controller selects."""
+        selects = next((each.selects for each in reversed(facts.owners) if each.selects), frozenset[str]())
+        labels = {key: value for key, value in pod.metadata.labels.items() if key in selects}
+        with suppress(Unreadable):
+            return bool(labels) and await self.cluster.lookups.pods.is_any_ending(facts.namespace.name, labels)
+        return False
 
     async def _bound(self, pod: Pod, namespace: str) -> None:
         """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
@@ -149,9 +185,15 @@ class PodReviewer(Reviewer, frozen=True):
         charged = _charged(decision)
         if charged is None:
             return verdict
-        (tenant, charge), facts = charged, decision.tier_request.facts
-        metadata = decision.tier_request.pod.metadata
-        booking = Booking(
+        answer = await self.ledger.book(self._booking(decision, request, *charged), dry_run=dry_run)
+        if isinstance(answer, Booked):
+            return verdict
+        native = await self.cluster.lookups.quotas.native(request.namespace)
+        return verdict.fitted(without_room(decision, self.with_reserved(answer, charged[0]), native))
+
+    def _booking(self, decision: Decision, request: Request, tenant: Tenant, charge: Charge) -> Booking:
+        facts, metadata = decision.tier_request.facts, decision.tier_request.pod.metadata
+        return Booking(
             metadata.uid or request.uid,
             facts.namespace.name,
             tenant,
@@ -163,11 +205,6 @@ class PodReviewer(Reviewer, frozen=True):
             workload=facts.owners[-1].uid if facts.owners else "",
             rank=self.policy.tiers.rank(charge.tier),
         )
-        answer = await self.book(booking, dry_run=dry_run)
-        if isinstance(answer, Booked):
-            return verdict
-        native = await self.cluster.lookups.quotas.native(facts.namespace.name)
-        return verdict.fitted(without_room(decision, answer, native))
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:

@@ -6,14 +6,14 @@ changed, nothing is equal.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import structs
 
 from webhook.objects.pods import Pod
 from webhook.policy.checkpoint.listen import INDEX
-from webhook.policy.decide import Decision
+from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -31,7 +31,6 @@ _NUMBER = re.compile(r"-\d+(?=-?$)")
 class _Kept(msgspec.Struct, frozen=True):
     pod: Pod
     facts: Facts
-    gang_tier: str
     decision: Decision
 
 
@@ -44,10 +43,8 @@ class RecentDecisions:
         """Of those keys the ones that no rule of the policy asks for."""
         self._by_maker: dict[tuple[str, str], tuple[_Kept, ...]] = {}
 
-    def get(
-        self, pod: Pod, facts: Facts, policy: TierPolicy, gang_tier: str, decide: Callable[[], Decision | None]
-    ) -> Decision | None:
-        """The decision on a pod like this one, else what `decide` says now. Raises what that raises."""
+    def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
+        """The decision on a pod like this one, else one that is made now. Raises Refused."""
         if policy is not self._policy:
             self._policy, self._by_maker = policy, {}
             self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
@@ -56,12 +53,12 @@ class RecentDecisions:
         for each in kept:
             # Nothing is decided by `holders`: it is what a decision has counted already.
             same_facts = structs.replace(facts, holders=each.facts.holders) == each.facts
-            if each.pod == alike and same_facts and each.gang_tier == gang_tier:
+            if each.pod == alike and same_facts:
                 asked = structs.replace(each.decision.tier_request, pod=pod, facts=facts)
                 return structs.replace(each.decision, tier_request=asked)
-        decision = decide()
+        decision = decide_pod(pod, facts, policy)
         if decision is not None:
-            self._keep(maker, (_Kept(alike, facts, gang_tier, decision), *kept[: MOST_OF_ONE - 1]))
+            self._keep(maker, (_Kept(alike, facts, decision), *kept[: MOST_OF_ONE - 1]))
         return decision
 
     def _keep(self, maker: tuple[str, str], kept: tuple[_Kept, ...]) -> None:

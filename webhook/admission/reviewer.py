@@ -8,7 +8,7 @@ from msgspec import structs
 from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
-from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
+from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
@@ -80,13 +80,9 @@ class Reviewer(msgspec.Struct, frozen=True):
         """Whether an object may be stored as it is, and what is booked for it. Raises Refused likewise."""
         raise not_ours(request)
 
-    async def book(self, booking: Booking | GangBooking, *, dry_run: bool) -> Booked | Shortfall:
-        """Book all charges or none. A shortfall says what of the usage is reserved for the queue. Raises TryAgain."""
-        answer = await self.ledger.book(booking, dry_run=dry_run)
-        if isinstance(answer, Booked):
-            return answer
-        rank = self.policy.tiers.rank(answer.charge.tier)
-        return structs.replace(answer, reserved=self.ledger.kept(booking.tenant, rank))
+    def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
+        """The shortfall, which says what of the usage is reserved for the queue."""
+        return structs.replace(short, reserved=self.ledger.kept(tenant, self.policy.tiers.rank(short.charge.tier)))
 
 
 def not_ours(request: Request) -> BadReview:

@@ -151,13 +151,14 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if mode is Mode.Enforce and decision.waits:
             return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
         booking, dry_run = gang_booking(request, gang, tenant, self.policy.tiers), request.dry_run or mode is Mode.Audit
-        answer = await self.book(booking, dry_run=dry_run)
+        answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
         is_new = request.operation == "CREATE"
         for tier in lower_tiers(decision, answer):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
-            lower = await self.book(replace(booking, charges=charges, tier=tier.name, rank=tier.value), dry_run=dry_run)
+            demoted = replace(booking, charges=charges, tier=tier.name, rank=tier.value)
+            lower = await self.ledger.book(demoted, dry_run=dry_run)
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
@@ -170,7 +171,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                     evicted=assigned.evicted or "",
                 )
                 return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
-        return verdict.fitted(gang_fit(decision, gang, answer))
+        return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 
 def _grown(gang: GangDemand, before: GangDemand | None) -> bool:

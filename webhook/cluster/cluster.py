@@ -102,13 +102,16 @@ class Claims(Protocol):
 
 
 class NamespacePods(Protocol):
-    """The pods of a namespace that name something. Unreadable where they can't be listed."""
+    """Pods of a namespace, found by what they name. Unreadable where they can't be listed."""
 
     async def members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:
         """Those that name a group of another scheduler."""
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:
         """Those that wait for a ResourceClaim of that metadata, each with what it calls the claim."""
+
+    async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether one that has these labels is being deleted, and ends within twice its grace period."""
 
 
 class Quotas(Protocol):

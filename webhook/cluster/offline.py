@@ -259,6 +259,10 @@ class Files:
         """None: a pod in a file waits for nothing yet."""
         return ()
 
+    async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002
+        """No: a pod in a file is not being deleted."""
+        return False
+
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         tree = {**tree, "metadata": {**tree["metadata"], "uid": uid_of(tree) or reference.uid}}

@@ -1,10 +1,11 @@
-"""The pods of a namespace that a ResourceClaim is for, and those that name another scheduler's group.
+"""The pods of a namespace that a ResourceClaim is for, that name another scheduler's group, or that are ending.
 
 Source: pkg/controller/resourceclaim in kubernetes, which takes a claim for a pod's own if the pod controls it, whoever
 made it, and an annotation says for which entry, or the pod's status names it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -16,6 +17,7 @@ from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
 from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata, Pod
+from webhook.objects.view import View, read
 from webhook.policy.workloads.pod_groups import GroupSource, named_groups
 
 MADE_FOR = "resource.kubernetes.io/pod-claim-name"
@@ -24,6 +26,22 @@ MOST_NAMESPACES = 64
 
 PodAndEntry = tuple[Metadata, str]
 """A pod, and what it calls the claim."""
+
+
+class _Deletion(View, frozen=True):
+    """The part of a pod's metadata that says until when its containers may run."""
+
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+
+    def is_ending(self, now: datetime) -> bool:
+        """A lost node never ends its pods. Kubernetes' own quota waits for twice the grace period too."""
+        grace = timedelta(seconds=self.deletion_grace_period_seconds or 0)
+        return self.deletion_timestamp is not None and now < self.deletion_timestamp + grace
+
+
+class _Deleted(View, frozen=True):
+    metadata: _Deletion = _Deletion()
 
 
 class PodsOfNamespaces(FreshLookups, frozen=True):
@@ -45,6 +63,14 @@ class PodsOfNamespaces(FreshLookups, frozen=True):
         async with in_time(f"the pods of {namespace}"):
             found = await self._listed(namespace)
             return [seen.pod for seen in found if source.named_by(seen.pod.metadata) == name]
+
+    async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        async with in_time(f"the pods of {namespace}"):
+            params = {**RUNNING.params, "labelSelector": selector}
+            pages = self.client.list_pages(path("v1", "pods", namespace), params, metadata_only=True)
+            now = datetime.now(UTC)
+            return any([read(raw, _Deleted).metadata.is_ending(now) async for raw in listed_objects(pages)])
 
     async def _listed(self, namespace: str) -> tuple[SeenPod, ...]:
         return await self.lists.get(namespace, lambda: self._list(namespace), self.since)

@@ -149,15 +149,19 @@ class Accounts:
         return free_for_queue(usage_of(found.account, tenant), kept_of(found.account.entries, tenant, rank))
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
-        """As the newest version says, or where that doesn't know it, as it is stored."""
+        """As the newest version says if it was demoted, for it stays at that tier; else as it is stored now.
+
+        Another replica may have demoted it a moment ago, for a change for which its next pods are made.
+        """
         key = namespace, uid
-        tier = _tier_of(key, self._store.newest(tenant.name))
-        if tier is not None:
-            return tier
-        try:
-            return _tier_of(key, await self._store.get(tenant.name))
-        except ApiError as error:
-            raise TryAgain(str(error)) from error
+        known = _tier_of(key, self._store.newest(tenant.name))
+        return known or await self.writer(tenant.name).change(lambda copy: _tier_of(key, copy.version), dry=True)
+
+    async def has_room(self, booking: Booking) -> bool:
+        """Whether a booking would hold, slots that it may take included. Raises TryAgain."""
+        writer, patience = self.writer(booking.tenant.name), min(patience_of(booking), self._patience)
+        answer = await writer.change(lambda copy: copy.book(booking), patience=patience, dry=True)
+        return isinstance(answer, Booked)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time.

@@ -72,6 +72,9 @@ class MemoryLedger(Accounts):
         self.store = MemoryStore()
         super().__init__(self.store)
 
+    async def has_room(self, booking: Booking) -> bool:
+        return isinstance(await self.book(booking, dry_run=True), Booked)
+
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book at once: there is no write to share, and nobody from whom news could come. Raises TryAgain."""
         self.store.open(booking.tenant, booking.namespace)

@@ -152,6 +152,9 @@ class Ledger(Protocol):
         Raises TryAgain where that can't be told in time.
         """
 
+    async def has_room(self, booking: Booking) -> bool:
+        """Whether a booking would hold. It waits for news as the booking does, and books nothing. Raises TryAgain."""
+
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
 

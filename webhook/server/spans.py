@@ -117,6 +117,12 @@ class _TracedLedger(msgspec.Struct, frozen=True):
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)
 
+    async def has_room(self, booking: Booking) -> bool:
+        with self.tracer.start_as_current_span("ask for room") as span:
+            found = await self.ledger.has_room(booking)
+            span.set_attribute("gpu_tiers.has_room", found)
+            return found
+
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         with self.tracer.start_as_current_span("book") as span:
             answer = await self.ledger.book(booking, dry_run=dry_run)

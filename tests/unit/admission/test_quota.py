@@ -111,7 +111,7 @@ async def test_where_the_tenant_demotes() -> None:
     world = World(crowded(onExceed="Demote"))
     await admitted(world, "6", "gpu-training")
 
-    pod = a_pod().asking("2").of_tier("gpu-training")
+    pod = a_pod("another").asking("2").of_tier("gpu-training")
     mutated = await world.mutate(pod)
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
     assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training", "a selector may need it"
