@@ -8,6 +8,7 @@ from tests.honest.calm import Calm
 from tests.honest.expected import WINDOW, Expected
 from tests.honest.objects import (
     GANGS,
+    PODS,
     TIER_LABEL,
     Tree,
     controller_of,
@@ -42,6 +43,8 @@ class CreateChecks:
         one = replace(expected.ask_of(tree), tier=tier)
         asked = [one if one.claim else replace(one, gpus=one.gpus * self._booked_with(tree))]
         freed = [expected.ask_of(preempted)] if preempted else []
+        if preempted and expected.api.still_there(PODS, preempted) is None:
+            freed = freed if expected.has_room_now(tenant, asked) else []  # somebody may have what it held
         retried = expected.lost_of(controller)[:1]
         what = controller["kind"] if controller else "bare pod"
         subject = f"{exceed} {what}"

@@ -342,6 +342,10 @@ class Expected:
                 return False
         return True
 
+    def has_room_now(self, tenant: str, asked: list[Ask]) -> bool:
+        bounds = self.bounds(tenant)
+        return all(bounds[row.label].high + row.sum(asked) <= row.hard for row in self.rows(tenant) if row.sum(asked))
+
     def fits_ever(self, tenant: str, asked: Iterable[Ask]) -> bool:
         asked = list(asked)
         return all(row.sum(asked) <= row.hard for row in self.rows(tenant))

@@ -235,6 +235,13 @@ OPEN: dict[str, History] = {
         apply("Pod", "rest", 20, ns="alpha-b", gpus=2),
         gpus=4,
     ),
+    "the create of a gang's pod is refused after us once": told(
+        "Deny",
+        apply("Job", "gang", count=2, run=60),
+        do("lose"),
+        do("wait", 20),
+        gpus=2,
+    ),
     # Pods that exist no more hold nothing.
     "a PodGroup is deleted at once, and another one wants its GPUs": told(
         "Deny",
@@ -259,6 +266,32 @@ OPEN: dict[str, History] = {
         do("delete", 5, name="gang", how="orphan"),
         do("delete", 5, name="first"),
         gpus=3,
+    ),
+    # A gang has what its pods hold, also what they held when it was no gang yet.
+    "a Job of one pod grows into what is free": told(
+        "Deny",
+        apply("Job", "grows"),
+        do("scale", 5, name="grows", to=4, how="apply"),
+        do("wait", 5),
+        gpus=4,
+    ),
+    "a PyTorchJob shrinks to one pod and grows while its pods end": told(
+        "Deny",
+        apply("PyTorchJob", "elastic", elastic=2, count=3, linger=20),
+        do("scale", 3, name="elastic", to=1, how="apply"),
+        do("scale", 3, name="elastic", to=3, how="scale"),
+        do("wait", 5),
+        gpus=3,
+    ),
+    # The order of the queue is by tier and by age.
+    "workers of an elastic gang beyond its minimum are overtaken": told(
+        "Hold",
+        apply("Pod", "first", gpus=4, run=40),
+        apply("PyTorchJob", "elastic", 5, elastic=2, count=4, run=100),
+        apply("Pod", "young", 10),
+        apply("Pod", "younger", 1),
+        do("wait", 60),
+        gpus=4,
     ),
 }
 """Histories that fail yet."""
