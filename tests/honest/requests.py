@@ -182,7 +182,7 @@ class ApiServer:
             "name": new["metadata"].get("name", ""),
             "namespace": new["metadata"]["namespace"],
             "operation": operation,
-            "userInfo": {"username": "ada", "groups": ["system:authenticated"]},
+            "userInfo": {"username": _sender(whole), "groups": ["system:authenticated"]},
             "object": new,
             "oldObject": old,
             "dryRun": False,
@@ -238,3 +238,11 @@ def _is_reviewed(tree: Tree) -> bool:
         return False
     controller = controller_of(tree)
     return controller is None or (tree["kind"] in GANGS and controller["kind"] not in GANGS)
+
+
+def _sender(tree: Tree) -> str:
+    """Return who creates an object: controllers of Kubernetes make pods as their own service accounts."""
+    controller = controller_of(tree)
+    if controller is None or controller["kind"] not in ("ReplicaSet", "StatefulSet", "Job", "DaemonSet"):
+        return "ada"
+    return f"system:serviceaccount:kube-system:{controller['kind'].lower()}-controller"

@@ -37,6 +37,12 @@ from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import gang_among
 
+KUBERNETES_CONTROLLERS = ("system:serviceaccount:kube-system:", "system:kube-controller-manager")
+"""As whom the controllers of Kubernetes create pods. Nobody else can, so nobody else's word on retries counts."""
+
+MOST_READ = 5
+"""Earlier tries of a controller that are looked up: each is a quorum read."""
+
 
 class PodReviewer(Reviewer, frozen=True):
     """Judges a pod at its CREATE."""
@@ -185,11 +191,35 @@ class PodReviewer(Reviewer, frozen=True):
         charged = _charged(decision)
         if charged is None:
             return verdict
-        answer = await self.ledger.book(self._booking(decision, request, *charged), dry_run=dry_run)
+        booking = self._booking(decision, request, *charged)
+        if not dry_run and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
+            booking = await self._retried(booking, decision.tier_request.facts)
+        answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
         native = await self.cluster.lookups.quotas.native(request.namespace)
         return verdict.fitted(without_room(decision, self.with_reserved(answer, charged[0]), native))
+
+    async def _retried(self, booking: Booking, facts: Facts) -> Booking:
+        """Return the booking with the slots of earlier tries that came to nothing.
+
+        A ResourceQuota or another webhook may refuse a create after us, and the controller tries again under another
+        name. A controller of Kubernetes has the answer to all creates but as many as it makes pods at once, so if more
+        are unseen, those that a quorum read doesn't find were not stored.
+        """
+        maker = gang_among(facts.owners) or next(iter(facts.owners), None)
+        unseen = self.ledger.unseen(booking.tenant, booking.namespace, booking.gang or booking.controller)
+        at_once = sum(member.count for member in maker.members) if maker else 0
+        if not 0 < at_once <= len(unseen):
+            return booking
+        names = self.cluster.lookups.names
+        oldest = list(unseen.items())[:MOST_READ]
+        try:
+            stored = [await names.is_taken("v1", "pods", booking.namespace, name) for _, name in oldest]
+        except Unreadable:
+            return booking
+        retries = (slot for (slot, _), is_stored in zip(oldest, stored, strict=True) if not is_stored)
+        return structs.replace(booking, retries=tuple(dict.fromkeys(retries)))
 
     def _booking(self, decision: Decision, request: Request, tenant: Tenant, charge: Charge) -> Booking:
         facts, metadata = decision.tier_request.facts, decision.tier_request.pod.metadata

@@ -148,6 +148,13 @@ class Accounts:
             return {}
         return free_for_queue(usage_of(found.account, tenant), kept_of(found.account.entries, tenant, rank))
 
+    def unseen(self, tenant: Tenant, namespace: str, maker: str) -> dict[str, str]:
+        """As the newest version says that this process knows."""
+        found = self._store.newest(tenant.name)
+        reserved = found.account.reserved if found else ()
+        pods = (each for each in reserved if each.is_pod and each.instead_of is None and maker)
+        return {each.slot or each.uid: each.name for each in pods if each.gang == (namespace, maker)}
+
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says if it was demoted, for it stays at that tier; else as it is stored now.
 

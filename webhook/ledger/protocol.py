@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -39,8 +39,8 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     `workload` that of the outermost which does. `moved_from` is what the pod is charged so far, where a change of it is
     booked. `gang` is the uid of the gang on whose charge the pod draws, "" where that is its controller. `group` is
     booked with the first of its pods. `rank` is the value of the charge's tier: what is reserved for the queue counts
-    against it unless its tier is higher. `retries` are the uids of pods of its controller that were booked and came to
-    nothing: it may stand in their slots.
+    against it unless its tier is higher. `retries` are the slots of pods of its controller that were booked and came
+    to nothing: it may stand in them.
     """
 
     holder: str
@@ -144,6 +144,12 @@ class Ledger(Protocol):
         """GPUs on each row that are reserved for the queue, and count against bookings of this rank.
 
         They are part of the usage. Those of rank 0 meet all of them.
+        """
+
+    def unseen(self, tenant: Tenant, namespace: str, maker: str) -> Mapping[str, str]:
+        """Pods of a controller or gang that are booked and not seen: slots, each with its latest pod's name.
+
+        `maker` is its uid. The oldest slot comes first.
         """
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:

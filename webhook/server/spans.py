@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
 
 import asyncio
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib import metadata
 
 import msgspec
@@ -113,6 +113,9 @@ class _TracedLedger(msgspec.Struct, frozen=True):
 
     def kept(self, tenant: Tenant, rank: int = 0) -> Usage:
         return self.ledger.kept(tenant, rank)
+
+    def unseen(self, tenant: Tenant, namespace: str, maker: str) -> Mapping[str, str]:
+        return self.ledger.unseen(tenant, namespace, maker)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         return await self.ledger.gang_tier(tenant, namespace, uid)
