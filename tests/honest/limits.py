@@ -8,8 +8,8 @@ from tests.honest.report import Failure
 NOT_ASSERTED: dict[str, str] = {
     # Defects
     "replacement of a preempted pod refused | Demote Job": "two pods of a gang are preempted at once in a full total",
-    "refused for GPUs that nobody will use": "each retry of a controller whose creates a ResourceQuota refuses books "
-    "GPUs of its own, for createTimeoutSeconds; so does a PodGroup whose pods went before the leader saw them",
+    "refused for GPUs that nobody will use": "a PodGroup whose pods went before the leader saw them holds its GPUs for "
+    "createTimeoutSeconds",
     "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",
     # Documented limits
     "half a gang of a new tenant was admitted": "NEW_TENANT: to one replica the namespace had no tenant",

@@ -211,8 +211,6 @@ STORIES: dict[str, History] = {
         "lag": 0.3,
         "seed": 2,
     },
-}
-OPEN: dict[str, History] = {
     # A controller whose creates a ResourceQuota refuses holds the GPUs of the pods that it wants, and no more.
     "a Deployment tries again and again, Deny": told(
         "Deny",
@@ -242,6 +240,33 @@ OPEN: dict[str, History] = {
         do("wait", 20),
         gpus=2,
     ),
+    "workers of an elastic gang beyond its minimum are as old as it": told(
+        "Hold",
+        apply("Pod", "first", gpus=4, run=40),
+        apply("PyTorchJob", "elastic", 5, elastic=2, count=4, run=100),
+        apply("Pod", "young", 10),
+        apply("Pod", "younger", 1),
+        do("wait", 60),
+        gpus=4,
+    ),
+    # A gang has what its pods hold, also what they held when it was no gang yet.
+    "a Job of one pod grows into what is free": told(
+        "Deny",
+        apply("Job", "grows"),
+        do("scale", 5, name="grows", to=4, how="apply"),
+        do("wait", 5),
+        gpus=4,
+    ),
+    "a PyTorchJob shrinks to one pod and grows while its pods end": told(
+        "Deny",
+        apply("PyTorchJob", "elastic", elastic=2, count=3, linger=20),
+        do("scale", 3, name="elastic", to=1, how="apply"),
+        do("scale", 3, name="elastic", to=3, how="scale"),
+        do("wait", 5),
+        gpus=3,
+    ),
+}
+OPEN: dict[str, History] = {
     # Pods that exist no more hold nothing.
     "a PodGroup is deleted at once, and another one wants its GPUs": told(
         "Deny",
@@ -266,32 +291,6 @@ OPEN: dict[str, History] = {
         do("delete", 5, name="gang", how="orphan"),
         do("delete", 5, name="first"),
         gpus=3,
-    ),
-    # A gang has what its pods hold, also what they held when it was no gang yet.
-    "a Job of one pod grows into what is free": told(
-        "Deny",
-        apply("Job", "grows"),
-        do("scale", 5, name="grows", to=4, how="apply"),
-        do("wait", 5),
-        gpus=4,
-    ),
-    "a PyTorchJob shrinks to one pod and grows while its pods end": told(
-        "Deny",
-        apply("PyTorchJob", "elastic", elastic=2, count=3, linger=20),
-        do("scale", 3, name="elastic", to=1, how="apply"),
-        do("scale", 3, name="elastic", to=3, how="scale"),
-        do("wait", 5),
-        gpus=3,
-    ),
-    # The order of the queue is by tier and by age.
-    "workers of an elastic gang beyond its minimum are overtaken": told(
-        "Hold",
-        apply("Pod", "first", gpus=4, run=40),
-        apply("PyTorchJob", "elastic", 5, elastic=2, count=4, run=100),
-        apply("Pod", "young", 10),
-        apply("Pod", "younger", 1),
-        do("wait", 60),
-        gpus=4,
     ),
 }
 """Histories that fail yet."""

@@ -314,29 +314,6 @@ async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
     assert cluster.open() == ["A", "B"]
 
 
-def _with_all_its_pods(self: Any, waiting: Any, booking: Any) -> Any:
-    answers = [
-        self._copy.book(each) for each in (booking, *(queue.booking_of(pod, self._tenant) for pod in waiting.pods))
-    ]
-    return answers[0]
-
-
-@STORIES.of("beyond", replaced(queue_booking._Queue, "_booked", _with_all_its_pods))
-async def neither_does_it_before_it_is_let_in(cluster: Cluster) -> None:
-    await holding(cluster, 3)
-    await cluster.gated("A", gpus=3)
-    await cluster.time(1)
-    await cluster.declared("G", gpus=2)
-    await cluster.gated("B", gang="G")
-    await cluster.gated("C", gang="G")
-    await cluster.time(2)
-    await cluster.gated("D")
-    await cluster.gated("E", gang="G")
-    await cluster.gone("A")
-    await cluster.time(1)
-    assert cluster.open() == ["B", "C", "D"]
-
-
 @STORIES.of("beyond the least", replaced(EndedPods, "put", lambda *_: None))
 async def a_pod_beyond_the_least_of_its_gang_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     """A RayCluster runs with more workers than it can't do without, and one of them is preempted."""

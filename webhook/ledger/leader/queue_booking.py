@@ -4,6 +4,7 @@ What is let in stands in the account as any other booking: a gang as a whole, a 
 opened whenever its pod has one, by this leader or the next. What the first of the queue reserves is an entry too.
 """
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ def book_queue(copy: WorkingCopy, view: PodView) -> list[Queued]:
     found = [each for each in queue_of(copy.account, view, copy.version.in_force) if not queue.adds_nothing(each)]
 
     # 3. Then all others, in turn.
-    waiting = [answer for each in found if not each.grows and (answer := queue.book(each)) is not None]
+    waiting = [queued for each in found if not each.grows for queued in queue.book(each)]
 
     # 4. Where all is as it was nothing is written.
     if copy.account.entries == before.entries:
@@ -64,24 +65,26 @@ class _Queue:
         alone = waiting.gang is None and waiting.first.asks_for_gpus
         return alone and self._copy.draft.adds_nothing(booking) and isinstance(self._copy.book(booking), Booked)
 
-    def book(self, waiting: Waiting) -> Queued | None:
-        """Who waits on; None for one who is booked, and for a gang all of whose pods draw on what it has."""
+    def book(self, waiting: Waiting) -> Iterator[Queued]:
+        """Book it if it has room, and return what of it waits on. A gang has no turn without a pod that waits."""
         # 1. Nobody passes one who waits for room on a row that both draw on.
         if waiting.gang is not None:
             let_in = {each.uid for each in self._copy.account.reserved}
             waiting = replace(waiting, pods=tuple(each for each in waiting.pods if each.uid not in let_in))
             if not waiting.pods:
-                return None
+                return
         rows = self._rows(waiting)
         if rows & self._reserved:
-            return Queued(waiting)
+            yield Queued(waiting)
+            return
 
         # 2. It is booked if it has room. Thousands of pods ask for the same, which none finds where one did not.
         charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
         booking = waiting.gang or booking_of(waiting.first, self._tenant)
         answer = self._full.get(charge) or self._booked(waiting, booking)
         if isinstance(answer, Booked):
-            return None
+            yield from self._surplus(waiting)
+            return
         if charge and isinstance(answer, Shortfall) and not waiting.first.holding.charge.shared:
             self._full[charge] = answer
 
@@ -91,7 +94,14 @@ class _Queue:
         never = passes or whole_shortfall(waiting.charges, self._tenant, {}) is not None
         if self._tenant.hold_order == "Strict" and not never:
             self._reserve(waiting, booking, rows, short)
-        return Queued(waiting, short, in_vain=never)
+        yield Queued(waiting, short, in_vain=never)
+
+    def _surplus(self, gang: Waiting) -> Iterator[Queued]:
+        """Book the pods beyond what a gang can't do without, each by itself, in the turn of their gang."""
+        let_in = {each.uid for each in self._copy.account.reserved} if gang.gang is not None else set[str]()
+        for pod in gang.pods if gang.gang is not None else ():
+            if pod.asks_for_gpus and pod.uid not in let_in:
+                yield from self.book(Waiting((pod,), gang.turn))
 
     def _booked(self, waiting: Waiting, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang as a whole, and then those of its pods that draw on that."""
