@@ -271,6 +271,20 @@ async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next
     assert cluster.open() == ["B"]
 
 
+@STORIES.of("lowered", lambda monkeypatch: monkeypatch.setattr(draft, "any", lambda _: False, raising=False))
+async def an_ended_pod_is_not_replaced_beyond_a_quota_that_was_lowered(cluster: Cluster) -> None:
+    await holding(cluster, 2)
+    await cluster.gated("A", controller="rs")
+    await cluster.gated("B", controller="rs")
+    await cluster.time(1)
+    cluster.lower("alpha", 1)
+    await cluster.time(1)
+    await cluster.gated("A2", controller="rs")
+    await cluster.deleted("A")
+    await cluster.time(10)
+    assert cluster.open() == ["B"]
+
+
 @STORIES.of("evicted", replaced(ended_pods, "PREEMPTED_SECONDS", 5))
 async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Cluster) -> None:
     """The Job controller makes the next pod 10 s after the end of the last one."""

@@ -85,7 +85,7 @@ class Draft:
         if len(tries) > 1:
             tries.sort(key=self._is_free, reverse=True)
         for tried in tries:
-            if self._row_without_room(self._books.usage_with(tried), booking.rank) is None:
+            if self._row_without_room(tried, booking.rank) is None:
                 self._books = self._books.with_entry(tried)
                 self._entries[tried.key] = tried
                 self._made_by[tried.namespace, tried.maker].append(tried)
@@ -116,7 +116,7 @@ class Draft:
         self._entries[entry.key] = entry
 
     def _is_free(self, entry: Entry) -> bool:
-        return self._books.usage_with(entry) == self._books.usage
+        return self._books.usage_with(entry) == self._books.usage and self._row_without_room(entry, 0) is None
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """What the gang holds already, as a whole or by its pods, needs no room."""
@@ -132,7 +132,7 @@ class Draft:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
         # 3. It is booked whole or not at all.
-        row = self._row_without_room(self._books.usage_with(promise), booking.rank)
+        row = self._row_without_room(promise, booking.rank)
         if row is not None:
             others_use = self._with_kept(self._books.without_gang(promise), booking.rank)
             short = whole_shortfall(booking.charges, self._tenant, others_use)
@@ -194,10 +194,20 @@ class Draft:
             return f"{MOST_OF_ONE_NAME} pods of the name {entry.name} are being created at once"
         return ""
 
-    def _row_without_room(self, after: Usage, rank: int) -> QuotaRow | None:
-        """The row that would have more than it may, and more than it has; None where there is room."""
-        before, kept = self._books.usage, kept_of(self._kept, self._tenant, rank)
-        return next((row for row, gpus in after.items() if gpus > before[row] and gpus + kept[row] > row.hard), None)
+    def _row_without_room(self, entry: Entry, rank: int) -> QuotaRow | None:
+        """The row that would have more than it may, and more than it has; None where there is room.
+
+        The slot of an ended pod counts although nobody uses its GPUs. Where a quota was lowered below it, it is not
+        filled again.
+        """
+        after, before, kept = self._books.usage_with(entry), self._books.usage, kept_of(self._kept, self._tenant, rank)
+        is_vacant = (entry.namespace, entry.slot, "Left") in self._entries
+        for row, gpus in after.items():
+            if gpus > before[row] and gpus + kept[row] > row.hard:
+                return row
+            if is_vacant and gpus > row.hard and any(row.counts(each.tier, each.flavor) for each in entry.wants):
+                return row
+        return None
 
     def _with_kept(self, usage: Usage, rank: int) -> dict[QuotaRow, Decimal]:
         kept = free_for_queue(usage, kept_of(self._kept, self._tenant, rank)) if self._kept else {}
@@ -208,7 +218,7 @@ class Draft:
         shared = {claim for charge in booking.charges for claim in charge.shared}
         usage = self._with_kept(self._books.without(shared), booking.rank)
         short = shortfall(booking.charges, self._tenant, usage)
-        row = self._row_without_room(self._books.usage_with(entry), booking.rank)
+        row = self._row_without_room(entry, booking.rank)
         return short or Shortfall(booking.charges[0], row or self._tenant.rows[0], self.usage)
 
 
