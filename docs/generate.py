@@ -79,6 +79,7 @@ def files() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "performance.md", performance(benched)
     yield PICTURES / "way-of-a-pod.svg", concepts.way_of_a_pod()
     yield PICTURES / "rows-of-a-tenant.svg", concepts.rows_of_a_tenant()
+    yield PICTURES / "slots-of-an-account.svg", concepts.slots_of_an_account()
     for name, palette in PALETTES.items():
         yield PICTURES / f"what-happens-{name}.svg", picture(palette)
     for preset in sorted((ROOT / "webhook" / "config" / "presets").glob("*.yaml")):

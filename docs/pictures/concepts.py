@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/concepts.md: the way of a pod, and the rows of a tenant."""
+"""Draws the way of a pod and the rows of a tenant (docs/concepts.md), and the slots of an account (docs/ledger.md)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,6 +21,18 @@ ROWS = (
     ("h100", 4, ((TRAINING, 4),)),
 )
 """The rows of the tenant in docs/tenants.md, and what one training run of 4 H100s and 6 batch pods hold of each."""
+
+SLOTS = (
+    ("pods that run by themselves", 3, (("sum of 3 pods", 3, True, 0, 0),)),
+    (
+        "gang bert",
+        6,
+        (("declares 6 GPUs", 6, False, 0, 0), ("4 pods run", 4, True, 12, 1), ("bert-4", 1, False, 112, 1)),
+    ),
+    ("a replacement", 2, (("preempted, still ends", 2, True, 0, 0), ("its next pod", 2, False, 0, 1))),
+    ("a ResourceClaim", 2, (("train-0 shares it", 2, True, 0, 0), ("train-1 shares it", 2, True, 0, 1))),
+)
+"""Slots on one row: the GPUs that each counts; its entries, each with its GPUs, whether it is seen, and where it stands."""
 
 
 def way_of_a_pod() -> str:
@@ -57,3 +69,23 @@ def rows_of_a_tenant() -> str:
     title = "A training run of 4 H100s counts on three rows at once: the total, its tier, its model of GPU"
     said = ". ".join(f"{name}: {sum(gpus for _, gpus in held)} of {allowed}" for name, allowed, held in ROWS)
     return drawing(WIDTH, 160, title, shapes, said=said)
+
+
+def slots_of_an_account() -> str:
+    """Slots side by side, each with its entries; one square for each GPU, and what the slot counts."""
+    shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
+    for place, (name, counts, entries) in enumerate(SLOTS):
+        x = 4 + place * 242
+        shapes += [box(x, 4, 232, 176, INK.paper, INK.line), text(x + 12, 28, name, INK.ink, bold=True)]
+        for words, gpus, seen, left, line in entries:
+            at, top = x + 12 + left, 54 + line * 46
+            shapes.append(text(at, top, words, INK.faint, size=11))
+            colour = INK.tiers[TRAINING] if seen else "none"
+            squares = (
+                box(at + gpu * 22, top + 6, 18, 18, colour, INK.tiers[TRAINING], dashed=not seen) for gpu in range(gpus)
+            )
+            shapes += squares
+        shapes.append(text(x + 12, 166, f"counts {counts}", INK.ink, bold=True))
+    title = "A slot counts the larger of its largest own entry and the sum of the slots inside it"
+    told = (f"{name} counts {counts}: {', '.join(each[0] for each in entries)}" for name, counts, entries in SLOTS)
+    return drawing(WIDTH + 12, 184, title, shapes, said=". ".join(told))

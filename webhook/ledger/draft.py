@@ -1,7 +1,7 @@
 """Books a batch of reviews into a draft of an account, one after another, under the quota of its tenant."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 
 import msgspec
@@ -58,7 +58,7 @@ class Draft:
     @property
     def usage(self) -> Usage:
         """GPUs on each row, with what has been booked and what is reserved for the queue."""
-        return self._with_kept(self._books.usage, 0)
+        return self._with_kept(self._books.usage, self._kept)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
@@ -81,11 +81,11 @@ class Draft:
             return NotNow(crowd)
 
         # 3. In the slot of a pod whose place it takes, else in that of its name; best where it adds nothing.
-        tries = list(self._tries(booking, entry))
+        tries, kept = list(self._tries(booking, entry)), self._kept_from(booking)
         if len(tries) > 1:
             tries.sort(key=self._is_free, reverse=True)
         for tried in tries:
-            if self._row_without_room(tried, booking.rank) is None:
+            if self._row_without_room(tried, kept) is None:
                 self._books = self._books.with_entry(tried)
                 self._entries[tried.key] = tried
                 self._made_by[tried.namespace, tried.maker].append(tried)
@@ -116,7 +116,7 @@ class Draft:
         self._entries[entry.key] = entry
 
     def _is_free(self, entry: Entry) -> bool:
-        return self._books.usage_with(entry) == self._books.usage and self._row_without_room(entry, 0) is None
+        return self._books.usage_with(entry) == self._books.usage and self._row_without_room(entry, ()) is None
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """What the gang holds already, as a whole or by its pods, needs no room."""
@@ -132,9 +132,10 @@ class Draft:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
         # 3. It is booked whole or not at all.
-        row = self._row_without_room(promise, booking.rank)
+        kept = self._kept_from(booking)
+        row = self._row_without_room(promise, kept)
         if row is not None:
-            others_use = self._with_kept(self._books.without_gang(promise), booking.rank)
+            others_use = self._with_kept(self._books.without_gang(promise), kept)
             short = whole_shortfall(booking.charges, self._tenant, others_use)
             return short or Shortfall(booking.charges[0], row, others_use)
         self._books = self._books.with_entry(promise)
@@ -194,32 +195,39 @@ class Draft:
             return f"{MOST_OF_ONE_NAME} pods of the name {entry.name} are being created at once"
         return ""
 
-    def _row_without_room(self, entry: Entry, rank: int) -> QuotaRow | None:
+    def _row_without_room(self, entry: Entry, kept: Iterable[Entry]) -> QuotaRow | None:
         """The row that would have more than it may, and more than it has; None where there is room.
 
         The slot of an ended pod counts although nobody uses its GPUs. Where a quota was lowered below it, it is not
         filled again.
         """
-        after, before, kept = self._books.usage_with(entry), self._books.usage, kept_of(self._kept, self._tenant, rank)
+        after, before, queued = self._books.usage_with(entry), self._books.usage, kept_of(kept, self._tenant)
         is_vacant = (entry.namespace, entry.slot, "Left") in self._entries
         for row, gpus in after.items():
-            if gpus > before[row] and gpus + kept[row] > row.hard:
+            if gpus > before[row] and gpus + queued[row] > row.hard:
                 return row
             if is_vacant and gpus > row.hard and any(row.counts(each.tier, each.flavor) for each in entry.wants):
                 return row
         return None
 
-    def _with_kept(self, usage: Usage, rank: int) -> dict[QuotaRow, Decimal]:
-        kept = free_for_queue(usage, kept_of(self._kept, self._tenant, rank)) if self._kept else {}
-        return {row: gpus + kept.get(row, NOTHING) for row, gpus in usage.items()}
+    def _kept_from(self, booking: Booking | GangBooking) -> list[Entry]:
+        """What the queue reserves against a booking: not for itself, and not against a higher tier."""
+        if isinstance(booking, GangBooking):
+            own = {booking.uid}
+        else:
+            own = {booking.holder, booking.gang or booking.controller}
+        return [each for each in self._kept if each.rank >= booking.rank and each.uid not in own]
+
+    def _with_kept(self, usage: Usage, kept: Collection[Entry]) -> dict[QuotaRow, Decimal]:
+        queued = free_for_queue(usage, kept_of(kept, self._tenant)) if kept else {}
+        return {row: gpus + queued.get(row, NOTHING) for row, gpus in usage.items()}
 
     def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:
         """The narrowest row without room, as the charges together ask for it; else the row that was found."""
-        shared = {claim for charge in booking.charges for claim in charge.shared}
-        usage = self._with_kept(self._books.without(shared), booking.rank)
-        short = shortfall(booking.charges, self._tenant, usage)
-        row = self._row_without_room(entry, booking.rank)
-        return short or Shortfall(booking.charges[0], row or self._tenant.rows[0], self.usage)
+        shared, kept = {claim for charge in booking.charges for claim in charge.shared}, self._kept_from(booking)
+        usage = self._with_kept(self._books.without(shared), kept)
+        row = self._row_without_room(entry, kept) or self._tenant.rows[0]
+        return shortfall(booking.charges, self._tenant, usage) or Shortfall(booking.charges[0], row, self.usage)
 
 
 def _pod(booking: Booking, tenant: Tenant) -> Entry:
