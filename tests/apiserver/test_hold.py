@@ -135,6 +135,37 @@ def test_a_higher_tier_goes_first_and_the_oldest_within_one(line: Line) -> None:
     assert line.waiting() == {"new"}
 
 
+def test_the_first_reserves_what_it_needs_of_a_row_that_is_not_short(
+    installed: Installed, namespace: str, wide: str
+) -> None:
+    """A lower tier would fill the total otherwise, and the first would never have room on both rows at once."""
+    line, rows = Line(installed, namespace, wide), [{"gpus": 8}, {"tier": "gpu-training", "gpus": 3}]
+    with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
+        line.create(line.pod("there", gpus=2))
+        line.eventually_runs("there")
+        line.create(line.pod("head", gpus=3))
+        line.create(line.pod("all", gpus=6, tier="gpu-batch"))
+        line.installed.eventually(lambda: line.status().get("held", {}).get("pods") == 2, "two in the queue")
+        line.delete("pod", "there")
+        line.eventually_runs("head")
+        assert line.waiting() == {"all"}
+
+
+def test_a_pod_in_deletion_reserves_nothing_while_a_finalizer_keeps_it(line: Line) -> None:
+    line.create(line.pod("there", gpus=8))
+    line.eventually_runs("there")
+    stays = line.pod("stays", 8, "gpu-batch")
+    stays["metadata"]["finalizers"] = ["example.com/never"]
+    line.create(stays)
+    line.installed.eventually(lambda: "stays" in line.waiting(), "it, held")
+    line.delete("pod", "stays")
+    line.create(line.pod("next", gpus=8, tier="gpu-batch"))
+    line.delete("pod", "there")
+    line.eventually_runs("next")
+    where = (f"--namespace={line.namespace}", "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    line.installed.cluster.kubectl("patch", "pod", "stays", *where)
+
+
 def test_a_pod_that_is_made_anew_gets_the_place_of_its_predecessor(line: Line) -> None:
     template = gpu_pod("", 8, tier="gpu-batch", node=line.node)
     template["metadata"] = {"labels": {"app": "score", "gpu-tiers.dev/tier": "gpu-batch"}}
