@@ -6,6 +6,7 @@ answer never denies room that is there, never promises what can't be, and says t
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC
 from itertools import islice
 
@@ -21,9 +22,11 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     gpus_of,
+    group_named,
     is_deleting,
     is_finished,
     is_gated,
+    least_of,
     tier_of,
 )
 from tests.honest.queue_checks import VALUES, QueueChecks
@@ -101,7 +104,10 @@ class CommandChecks:
         return any(expected.fits_ever(tenant, each) for each in ([whole] if whole else ones)) or not (whole or ones)
 
     def _has_room_for_all(self, tree: Tree, tenant: str) -> bool:
+        group = self._expected.gang_of(tree) if tree["kind"] == "Pod" and group_named(tree) else None
         asks: list[Ask] = [each.whole for each in self._expected.parts(tree)]
+        if group is not None:  # booked as a whole with its first pod
+            asks = [replace(each, gpus=each.gpus * least_of(group)) for each in asks]
         return bool(asks) and self._expected.has_room(tenant, asks)
 
     def _position(self, tree: Tree, tenant: str, pod_name: str, nth: int, count: int) -> None:

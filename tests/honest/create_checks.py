@@ -15,6 +15,7 @@ from tests.honest.objects import (
     gpus_of,
     group_named,
     is_gated,
+    least_of,
     tier_of,
     uid_of,
 )
@@ -84,7 +85,7 @@ class CreateChecks:
         group = self._expected.gang_of(tree) if group_named(tree) else None
         if group is None or uid_of(group) in self._expected.admitted:
             return 1
-        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+        return least_of(group)
 
     def _refused_pod(
         self, subject: str, reply: Reply, tenant: str, asked: list[Ask], freed: list[Ask], *, in_booked_gang: bool

@@ -228,6 +228,15 @@ OPEN: dict[str, History] = {
         do("wait", 5),
         gpus=3,
     ),
+    "a gang waits, its quota refuses from now on, and one of its pods is made again": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        apply("PyTorchJob", "gang", 2, count=2, run=60),
+        do("onexceed", 5, tenant="alpha", to="Deny"),
+        do("killpod", 2, name="gang", i=0),
+        do("wait", 30),
+        gpus=4,
+    ),
     # The order of the queue is by tier and by age.
     "workers of an elastic gang beyond its minimum are overtaken": told(
         "Hold",
