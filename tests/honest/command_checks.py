@@ -82,7 +82,8 @@ class CommandChecks:
         if ROOM_NOW in text and not self._may_fit(tree, tenant):
             self._fail("why-pending promises what can't fit", subject, name=name, text=text)
         for refusal in REFUSED_NOW.findall(text):
-            if "asks for" in refusal and self._has_room_for_all(tree, tenant):
+            kept = self._expected.is_kept_by_queue(tenant, refusal)
+            if "asks for" in refusal and not kept and self._has_room_for_all(tree, tenant):
                 self._fail("why-pending denies room that is there", subject, name=name, text=text)
         bounds, rows = self._expected.bounds(tenant), {row.label: row for row in self._expected.rows(tenant)}
         for used, hard, row in USES.findall(text):
@@ -148,7 +149,8 @@ class CommandChecks:
         found = await explained(asked, tree)
         expected, name = self._expected, tree["metadata"]["name"]
         subject, bounds = f"{expected.on_exceed(tenant)} {tree['kind']}", expected.bounds(tenant)
-        if "asks for" in found.message and not is_finished(tree) and self._has_room_for_all(tree, tenant):
+        kept = expected.is_kept_by_queue(tenant, found.message)
+        if "asks for" in found.message and not kept and not is_finished(tree) and self._has_room_for_all(tree, tenant):
             self._fail("explain refuses with room", subject, name=name, message=found.message)
         if found.class_now and gpus_of(tree) and found.class_now.tier != tier_of(tree):
             self._fail("explain says another tier", subject, name=name, now=found.class_now)
