@@ -24,6 +24,7 @@ class Calm:
         self.leaderless_until = LONG_AGO
         self.preempted_at = LONG_AGO
         self.quota_changed_at: defaultdict[str, float] = defaultdict(lambda: LONG_AGO)
+        self.mode_changed_at: defaultdict[str, float] = defaultdict(lambda: LONG_AGO)
 
     def knows_tenants(self) -> bool:
         """Tells whether all replicas have seen which tenant a namespace has: limits.NEW_TENANT."""

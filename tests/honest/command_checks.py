@@ -6,6 +6,7 @@ answer never denies room that is there, never promises what can't be, and says t
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC
 from itertools import islice
 
@@ -21,9 +22,11 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     gpus_of,
+    group_named,
     is_deleting,
     is_finished,
     is_gated,
+    least_of,
     tier_of,
 )
 from tests.honest.queue_checks import VALUES, QueueChecks
@@ -79,7 +82,8 @@ class CommandChecks:
         if ROOM_NOW in text and not self._may_fit(tree, tenant):
             self._fail("why-pending promises what can't fit", subject, name=name, text=text)
         for refusal in REFUSED_NOW.findall(text):
-            if "asks for" in refusal and self._has_room_for_all(tree, tenant):
+            kept = self._expected.is_kept_by_queue(tenant, refusal)
+            if "asks for" in refusal and not kept and self._has_room_for_all(tree, tenant):
                 self._fail("why-pending denies room that is there", subject, name=name, text=text)
         bounds, rows = self._expected.bounds(tenant), {row.label: row for row in self._expected.rows(tenant)}
         for used, hard, row in USES.findall(text):
@@ -101,7 +105,10 @@ class CommandChecks:
         return any(expected.fits_ever(tenant, each) for each in ([whole] if whole else ones)) or not (whole or ones)
 
     def _has_room_for_all(self, tree: Tree, tenant: str) -> bool:
+        group = self._expected.gang_of(tree) if tree["kind"] == "Pod" and group_named(tree) else None
         asks: list[Ask] = [each.whole for each in self._expected.parts(tree)]
+        if group is not None:  # booked as a whole with its first pod
+            asks = [replace(each, gpus=each.gpus * least_of(group)) for each in asks]
         return bool(asks) and self._expected.has_room(tenant, asks)
 
     def _position(self, tree: Tree, tenant: str, pod_name: str, nth: int, count: int) -> None:
@@ -142,7 +149,8 @@ class CommandChecks:
         found = await explained(asked, tree)
         expected, name = self._expected, tree["metadata"]["name"]
         subject, bounds = f"{expected.on_exceed(tenant)} {tree['kind']}", expected.bounds(tenant)
-        if "asks for" in found.message and not is_finished(tree) and self._has_room_for_all(tree, tenant):
+        kept = expected.is_kept_by_queue(tenant, found.message)
+        if "asks for" in found.message and not kept and not is_finished(tree) and self._has_room_for_all(tree, tenant):
             self._fail("explain refuses with room", subject, name=name, message=found.message)
         if found.class_now and gpus_of(tree) and found.class_now.tier != tier_of(tree):
             self._fail("explain says another tier", subject, name=name, now=found.class_now)

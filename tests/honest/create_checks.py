@@ -15,6 +15,7 @@ from tests.honest.objects import (
     gpus_of,
     group_named,
     is_gated,
+    least_of,
     tier_of,
     uid_of,
 )
@@ -54,7 +55,8 @@ class CreateChecks:
             return
         if not reply.allowed:
             self._refused_pod(subject, reply, tenant, asked, freed, in_booked_gang=in_booked_gang)
-            by_slots = fair and reply.code == 403 and expected.has_room(tenant, asked, retried, by_slots=True)
+            fair = fair and reply.code == 403 and not expected.is_kept_by_queue(tenant, reply.sentence)
+            by_slots = fair and expected.has_room(tenant, asked, retried, by_slots=True)
             if by_slots and not expected.has_room(tenant, asked):
                 self._fail(NOBODYS, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
             return
@@ -84,7 +86,7 @@ class CreateChecks:
         group = self._expected.gang_of(tree) if group_named(tree) else None
         if group is None or uid_of(group) in self._expected.admitted:
             return 1
-        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+        return least_of(group)
 
     def _refused_pod(
         self, subject: str, reply: Reply, tenant: str, asked: list[Ask], freed: list[Ask], *, in_booked_gang: bool
@@ -99,6 +101,8 @@ class CreateChecks:
             return
         if in_booked_gang and quiet and not any(each.until > loop().time() for each in expected.lost):
             self._fail("pod of a booked gang refused", subject, sentence=reply.sentence)
+        if expected.is_kept_by_queue(tenant, reply.sentence):
+            return
         if fair and expected.has_room(tenant, asked):
             self._fail("refused with room", subject, sentence=reply.sentence, bounds=expected.lately(tenant))
         elif fair and freed and subject.startswith(("Deny", "Demote")) and expected.has_room(tenant, asked, freed):

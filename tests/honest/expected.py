@@ -41,6 +41,7 @@ from tests.honest.objects import (
 from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
 from tests.ledger.virtual_time import loop
 
+QUEUED = "reserved for pods queued earlier"
 WINDOW = 3.0
 """Seconds: room counts only where it was there for so long, because watches lag."""
 
@@ -341,6 +342,10 @@ class Expected:
             if gpus and high - row.sum(freed) + gpus > row.hard:
                 return False
         return True
+
+    def is_kept_by_queue(self, tenant: str, sentence: str) -> bool:
+        """Tells whether a sentence says that GPUs are reserved for the queue, and somebody is in it."""
+        return QUEUED in sentence and any(map(is_gated, self.pods(tenant)))
 
     def has_room_now(self, tenant: str, asked: list[Ask]) -> bool:
         bounds = self.bounds(tenant)

@@ -2,7 +2,7 @@
 
 from tests.honest.calm import Calm
 from tests.honest.expected import Expected
-from tests.honest.objects import GANGS, KINDS, Tree, gpus_of, is_active, is_deleting, is_gated, uid_of
+from tests.honest.objects import GANGS, KINDS, Tree, created_at, gpus_of, is_active, is_deleting, is_gated, uid_of
 from tests.honest.report import Report
 from tests.ledger.virtual_time import loop
 
@@ -77,7 +77,11 @@ class GangChecks:
             return
         self.in_part.add(uid)
         subject, name = f"Hold {gang['kind']}", gang["metadata"]["name"]
-        rule = "half a gang was admitted" if uid not in self._while_new else "half a gang of a new tenant was admitted"
+        rule = "half a gang was admitted"
+        if uid in self._while_new:
+            rule = "half a gang of a new tenant was admitted"
+        elif self._calm.mode_changed_at[tenant] > created_at(gang) - 1:
+            rule = "half a gang was admitted after a change of onExceed"
         self._report.fail(rule, subject, name=name, admitted=len(admitted), asked=asked)
 
 

@@ -208,6 +208,11 @@ def group_named(pod: Tree) -> str:
     return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
 
 
+def least_of(group: Tree) -> int:
+    """Return with how many pods a PodGroup runs."""
+    return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+
+
 def node_named(pod: Tree) -> str:
     """Return the one node for which a DaemonSet made a pod; "" for another pod."""
     terms = pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(ON_NODE, {}).get("nodeSelectorTerms", ())
@@ -235,6 +240,11 @@ def tier_of(tree: Tree) -> str:
 def flavor_named(tree: Tree) -> str | None:
     named: str | None = tree["spec"].get("nodeSelector", {}).get(FLAVOR_LABEL)
     return named
+
+
+def created_at(tree: Tree) -> float:
+    """Return when an object was created, to the second, by the clock of its history."""
+    return seconds_of(tree["metadata"]["creationTimestamp"]) - 8 * 3600
 
 
 def seconds_of(stamp: str) -> int:

@@ -292,6 +292,15 @@ OPEN: dict[str, History] = {
         do("delete", 5, name="first"),
         gpus=3,
     ),
+    "a gang waits, its quota refuses from now on, and one of its pods is made again": told(
+        "Hold",
+        apply("Pod", "first", gpus=2),
+        apply("PyTorchJob", "gang", 2, count=2, run=60),
+        do("onexceed", 5, tenant="alpha", to="Deny"),
+        do("killpod", 2, name="gang", i=0),
+        do("wait", 30),
+        gpus=4,
+    ),
 }
 """Histories that fail yet."""
 KEEP_TIER = frozenset(each for each in STORIES if each.endswith("in a full row, Demote"))

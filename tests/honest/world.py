@@ -305,6 +305,7 @@ class World:
             return {**{k: v for k, v in spec.items() if k not in only_hold}, "onExceed": action["to"]}
 
         self._change_tenant(action["tenant"], change)
+        self._oracle.calm.mode_changed_at[action["tenant"]] = loop().time()
 
     def _change_tenant(self, name: str, change: Callable[[Tree], Tree]) -> None:
         tree = self._api.find(TENANT_QUOTAS, ("", name))
