@@ -11,6 +11,11 @@ from tests.apiserver.installed import Installed
 SECONDS = 240
 TIER = "gpu-tiers.dev/tier"
 GATE = {"name": "gpu-tiers.dev/quota"}
+LOST_NODE = (
+    "Warning: [lost-node] added podFailurePolicy: pods on a lost node are replaced once it is deleted or tainted "
+    "out-of-service\n"
+)
+"""All that `kubectl apply` prints of a workload whose Jobs get a podFailurePolicy."""
 
 Tree = dict[str, Any]
 
