@@ -35,6 +35,8 @@ DESK, END, PHONE = (1440, 1570), (1440, 860), (390, 1780)
 """Windows: for the beginning of the page, for its end, and a phone's."""
 WIDE = 160
 MANY = 300
+PENDING = "7 of them by pods without a node"
+"""What the page says of the scene's pod that waits, up to twenty seconds after it says that it waits."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 _SINCE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _CHART = re.compile(r'<div class="chart">.*?</div>', re.DOTALL)
@@ -76,6 +78,7 @@ def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
     scene.set_up()
     (folder := cluster.folder / "prometheus").mkdir()
     with Backfilled(folder, prometheus, day(), time.time()):
+        wait_until(lambda: PENDING in fetched(address), 60, "the GPUs of the pod that waits, in its tenant's row", 2)
         page, refused = settled(fetched(address)), settled(fetched(address, "/?refused=1"))
         if not (chart := _CHART.search(page)):
             raise ProcessError(f"the page has no chart by Prometheus: {folder / 'log'}")

@@ -11,6 +11,11 @@ from tests.apiserver.installed import Installed
 SECONDS = 240
 TIER = "gpu-tiers.dev/tier"
 GATE = {"name": "gpu-tiers.dev/quota"}
+LOST_NODE = (
+    "Warning: [lost-node] added podFailurePolicy: pods on a lost node are replaced once it is deleted or tainted "
+    "out-of-service\n"
+)
+"""All that `kubectl apply` prints of a workload whose Jobs get a podFailurePolicy."""
 
 Tree = dict[str, Any]
 
@@ -101,6 +106,11 @@ class Team:
         what = ("patch", "pod", pod["metadata"]["name"], f"--namespace={self.namespace}")
         status = {"phase": "Failed", "reason": "Error", "message": "the program ended with 1"}
         self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")
+
+    def succeeds(self, pod: Tree) -> None:
+        """The program in a pod ends as it should."""
+        what = ("patch", "pod", pod["metadata"]["name"], f"--namespace={self.namespace}")
+        self.kubectl(*what, "--subresource=status", "--type=merge", '--patch={"status": {"phase": "Succeeded"}}')
 
     def ends(self, pod: Tree, code: int) -> None:
         """Its programs end by themselves with that exit code, as a kubelet says it."""

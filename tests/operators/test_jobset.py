@@ -49,6 +49,19 @@ def test_a_demoted_jobset_is_whole(team: Team) -> None:
     team.shows("gpu-training 0/2, total 4/16")
 
 
+def test_a_later_stage_gets_the_gpus_of_an_earlier_one(team: Team) -> None:
+    staged = a_jobset("staged", nodes=8)
+    train, _store = staged["spec"]["replicatedJobs"]
+    after = {"dependsOn": [{"name": "prepare", "status": "Complete"}]}
+    staged["spec"]["replicatedJobs"] = [train | {"name": "prepare"}, train | after]
+    assert team.apply(staged) == ""
+    for pod in team.runs(8):
+        team.succeeds(pod)
+    team.eventually(lambda: team.phases() == {"Succeeded": 8, "Running": 8}, "the second stage")
+    team.shows("gpu-training 8/8, total 8/16")
+    assert "has 0 of gpu-training free" in team.apply(a_jobset("other", nodes=2))
+
+
 def test_a_suspended_jobset_holds_nothing(team: Team) -> None:
     team.apply(a_jobset("train"))
     team.runs(5)

@@ -29,7 +29,7 @@ from .kai import (
     waits,
 )
 from .samples import a_pytorchjob
-from .team import Team, Tree, hooked
+from .team import LOST_NODE, Team, Tree, hooked
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("training_operator", "placing")]
 
@@ -88,7 +88,7 @@ def evicted_by_training(team: Team, queue: str) -> list[Tree]:
 
 
 def test_kai_ranks_by_our_tiers(team: Team, queue: str) -> None:
-    assert team.apply(in_queue(a_job("night", 2), queue, "gpu-batch")) == ""
+    assert team.apply(in_queue(a_job("night", 2), queue, "gpu-batch")) == LOST_NODE
     assert team.apply(for_kai(in_queue(a_pytorchjob("bert", workers=1), queue, "gpu-training"))) == ""
     team.runs(4)
     assert team.tiers() == {("gpu-batch", "gpu-batch", 400), ("gpu-training", "gpu-training", 1000)}
@@ -103,7 +103,7 @@ def test_kai_ranks_by_our_tiers(team: Team, queue: str) -> None:
 
 def test_what_kai_evicts_is_deleted_and_its_job_goes_on(team: Team, queue: str, installed: Installed) -> None:
     before = installed.metric("gpu_tiers_preemptions_total")
-    assert team.apply(in_queue(a_job("night", 4), queue, "gpu-batch", **LISTENS)) == ""
+    assert team.apply(in_queue(a_job("night", 4), queue, "gpu-batch", **LISTENS)) == LOST_NODE
     assert [hooked(each) for each in team.runs(4)] == [["train"]] * 4
     gone = evicted_by_training(team, queue)
     assert len(gone) == 2, "as many as are needed, not the whole Job"

@@ -9,7 +9,7 @@ import copy
 import pytest
 
 from .samples import a_container, a_jobset, a_pytorchjob, a_rayjob, a_template, a_trainjob, a_volcano_job, a_workload
-from .team import Team, Tree, uids
+from .team import LOST_NODE, Team, Tree, uids
 from .volcano import begins
 
 pytestmark = pytest.mark.apiserver
@@ -88,7 +88,7 @@ def running(team: Team) -> list[Tree]:
 
 @pytest.mark.usefixtures("jobset")
 def test_a_jobset_does_not_restart_for_evicted_pods(team: Team) -> None:
-    assert team.apply(listening(a_jobset("train", nodes=3, failurePolicy={"maxRestarts": 0}))) == ""
+    assert team.apply(listening(a_jobset("train", nodes=3, failurePolicy={"maxRestarts": 0}))) == LOST_NODE
     trains_on(team, "jobset/train", 4)
     job = team.get("job/train-workers-0")
     beside = {"containerName": "pytorch", "operator": "In", "values": [ENDED_BY_SIGTERM]}
@@ -109,7 +109,7 @@ def test_a_jobset_fails_for_a_program_that_fails(team: Team) -> None:
 def test_a_trainjob_trains_on_where_its_runtime_lets_pods_fail(team: Team) -> None:
     team.apply(a_runtime("ours", restartPolicy="Never"))
     train_job = a_trainjob("bert", nodes=3, runtimeRef={"kind": RUNTIME, "name": "ours"})
-    assert team.apply(listening(train_job)) == ""
+    assert team.apply(listening(train_job)) == LOST_NODE
     trains_on(team, "trainjob/bert", 3)
     assert condition(team.get("trainjob/bert"), "Failed") == ""
 

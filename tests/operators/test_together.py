@@ -1,4 +1,4 @@
-"""All operators at once: the webhook dies in the middle of their work, and then nobody fights with anybody."""
+"""All operators at once: what the webhook counts of their work, and what follows when it dies in the middle of it."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +14,7 @@ pytestmark = [
     pytest.mark.usefixtures("jobset", "lws", "kuberay", "training_operator"),
 ]
 
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 QUIET_SECONDS = 50
 WATCHED = (
     "api/v1/namespaces/{}/pods",
@@ -36,6 +37,16 @@ def one_of_each(prefix: str) -> list[Tree]:
         a_raycluster(f"{prefix}-raycluster"),
         a_pytorchjob(f"{prefix}-pytorchjob"),
     ]
+
+
+def test_what_multikueue_runs_in_another_cluster_books_nothing_here(team: Team) -> None:
+    team.may_use({"gpus": str(ALL_GPUS)})
+    elsewhere = [a_jobset("jobset", managedBy=MULTIKUEUE), a_raycluster("raycluster", managedBy=MULTIKUEUE)]
+    elsewhere.append(a_pytorchjob("pytorchjob", managedBy=MULTIKUEUE))
+    assert team.apply(*elsewhere) == ""
+    assert team.apply(*one_of_each("here")) == ""
+    assert {each["metadata"]["name"].partition("-")[0] for each in team.runs(PODS)} == {"here"}
+    team.shows(f"total {ALL_GPUS}/{ALL_GPUS}")
 
 
 def test_an_outage_of_the_webhook_costs_time_and_no_pod(team: Team, installed: Installed) -> None:
