@@ -32,7 +32,7 @@ SLOTS = (
     ("a replacement", 2, (("preempted, still ends", 2, True, 0, 0), ("its next pod", 2, False, 0, 1))),
     ("a ResourceClaim", 2, (("train-0 shares it", 2, True, 0, 0), ("train-1 shares it", 2, True, 0, 1))),
 )
-"""Slots on one row: the GPUs that each counts; its entries, each with its GPUs, whether it is seen, and its position."""
+"""Slots on one row: the GPUs that each counts, and its entries: their GPUs, whether they are seen, and positions."""
 
 
 def way_of_a_pod() -> str:

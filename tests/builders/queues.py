@@ -16,9 +16,9 @@ def reserve(ledger: CountedLedger, rank: int, gpus: Mapping[str, int], namespace
     """Let a ledger reserve so many GPUs of rows, by their labels, for a head whose tier has the value `rank`."""
     ledger.observe("head", Holding(namespace, Charge(Decimal(1)), name="head", gated=Gated(rank, "", "1")))
     version = ledger.store.newest("alpha")
-    keeps = {row: Decimal(number) for row, number in gpus.items()}
-    head = Entry(uid="head", namespace=namespace, state="Kept", keeps=keeps, rank=rank)
-    others = (each for each in version.account.entries if each.state != "Kept")
+    reserves = {row: Decimal(number) for row, number in gpus.items()}
+    head = Entry(uid="head", namespace=namespace, state="ForQueue", reserves=reserves, rank=rank)
+    others = (each for each in version.account.entries if each.state != "ForQueue")
     namespaces: dict[str, NamespaceState] = {**version.account.namespaces, namespace: "open"}
     account = replace(version.account, namespaces=namespaces, entries=(*others, head))
     ledger.store.set(version.tenant or Tenant("alpha"), account)

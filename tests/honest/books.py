@@ -26,7 +26,7 @@ def books_of(ledger: Ledger, quota: Tree) -> Books | None:
     used, usage = ledger.used(tenant), ledger.usage(tenant)
     if not used:
         return None
-    queued: Mapping[Any, Any] = ledger.kept(tenant)
+    queued: Mapping[Any, Any] = ledger.reserved_for_queue(tenant)
     return Books(
         {row.label: float(gpus) for row, gpus in used.items()},
         {row.label: float(gpus - queued.get(row, 0)) for row, gpus in usage.items()},

@@ -128,7 +128,7 @@ async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> N
 
 
 def _in_any_slot(self: Draft, _: object, entry: Any) -> list[Any]:
-    left = [each.uid for each in self._entries.values() if each.state == "Left" and each.maker == entry.maker]
+    left = [each.uid for each in self._entries.values() if each.state == "Vacant" and each.maker == entry.maker]
     return [*(structs.replace(entry, slot=uid) for uid in left), entry]
 
 
@@ -233,7 +233,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["D", "B", "C"]
 
 
-@STORIES.of("heir", replaced(draft, "_hands_on", lambda _: False))
+@STORIES.of("heir", replaced(draft, "_is_replaceable", lambda _: False))
 async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")

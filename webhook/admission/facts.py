@@ -93,8 +93,8 @@ def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str
 
     `without` are the ResourceClaims that the newcomer shares. What is reserved for lower tiers does not count.
     """
-    usage, reserved = ledger.usage(tenant, without), ledger.kept(tenant, rank)
-    for row, gpus in ledger.kept(tenant).items():
+    usage, reserved = ledger.usage(tenant, without), ledger.reserved_for_queue(tenant, rank)
+    for row, gpus in ledger.reserved_for_queue(tenant).items():
         usage = {**usage, row: usage.get(row, gpus) - gpus + reserved.get(row, Decimal(0))}
     return usage, reserved
 

@@ -82,7 +82,9 @@ class Reviewer(msgspec.Struct, frozen=True):
 
     def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
         """The shortfall, which says what of the usage is reserved for the queue."""
-        return structs.replace(short, reserved=self.ledger.kept(tenant, self.policy.tiers.rank(short.charge.tier)))
+        return structs.replace(
+            short, reserved=self.ledger.reserved_for_queue(tenant, self.policy.tiers.rank(short.charge.tier))
+        )
 
 
 def not_ours(request: Request) -> BadReview:

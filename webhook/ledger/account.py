@@ -27,7 +27,7 @@ EntryKey = tuple[str, str, str]
 """Namespace, uid, and which of several entries of that uid."""
 
 NamespaceState = Literal["open", "closed"]
-State = Literal["Used", "Reserved", "Left", "Kept"]
+State = Literal["Used", "Reserved", "Vacant", "ForQueue"]
 
 
 class AccountPart(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
@@ -40,22 +40,22 @@ def at_tier(charges: Iterable[Charge], tier: str) -> tuple[Charge, ...]:
 
 
 class Entry(AccountPart, frozen=True):
-    """A pod, a workload that holds the GPUs of all of its pods (a gang), or the sum of many pods.
+    """A pod, a workload that reserves the GPUs of all of its pods (a gang), the sum of many pods, or a queue's head.
 
     `state`:
-    - Used: it was seen. What a gang declares is one such entry, and a sum, which has no uid, counts pods that exist.
-    - Reserved: it was let in and not seen yet; a gang by its create, or by a change to `generation`. `attempt` counts
-      the bookings of one generation, for each may be stored for as long after it.
-    - Left: a pod that has ended, in a tenant that holds. The next pod of its `maker` may stand in its slot until then.
-    - Kept: what the first of the queue reserves: `keeps`, by the label of a row. It binds those whose tier's value is
-      not above `rank`. From `until` on it reserves nothing.
+    - Used: the leader has seen it. A gang has one such entry, with what it declares. A sum has no uid.
+    - Reserved: it was admitted and not seen yet. A gang is admitted by its create, and by each change to a
+      `generation`. `attempt` counts the bookings of one generation, because each may still be stored.
+    - Vacant: a pod that ended, in a tenant with a queue. The next pod of its `maker` fills the slot, until `until`.
+    - ForQueue: GPUs that the head of the queue reserves until `until`, in `reserves`, by the label of a row. They count
+      against bookings of tiers whose value is at most `rank`.
 
-    `maker` is the uid of what makes the pod, and of whose pods take each other's place: the outermost workload in a
-    tenant that holds, else the controller. `of` is the gang whose slot a pod stands inside, where that one is in the
-    account; else its controller. `slot` is the uid of the entry in whose slot it stands; "": in that of its name.
-    `instead_of`: a pod has been counted so far as this says, and `wants` what it gets by a change which is under way.
-    `tier`: all pods of a gang run at this one, to which it was demoted. `of_pods`: a group of pods without a workload,
-    which is there as long as one of its pods is. `until` is in seconds since 1970 by the leader's clock.
+    `maker` is the uid of the workload whose pods replace each other: the outermost one in a tenant with a queue, else
+    the controller. `of` is the uid of the gang of a pod, or of its controller. If that gang is in the account, the pod
+    is inside its slot. `slot` is the uid of the entry whose slot this one shares; "" means the slot of its name.
+    `instead_of`: what a pod counts until a change to `wants` is seen. `tier`: the tier to which a whole gang was
+    demoted. `of_pods`: a group without a workload, which exists as long as one of its pods does. `until` is in seconds
+    since 1970; 0 means without end.
     """
 
     uid: str = ""
@@ -73,13 +73,13 @@ class Entry(AccountPart, frozen=True):
     tier: str = ""
     until: int = 0
     rank: int = 0
-    keeps: Mapping[str, Decimal] = {}
+    reserves: Mapping[str, Decimal] = {}
     preempted: bool = False
     of_pods: bool = False
 
     @property
     def key(self) -> EntryKey:
-        """What tells one entry from another: a pod is booked once, and moved to each flavor once."""
+        """The identity of an entry. A pod is booked once, and moved to each flavor once."""
         if self.instead_of is not None:
             return self.namespace, self.uid, f"to {self.wants[0].flavor}"
         return self.namespace, self.uid, f"{self.generation}.{self.attempt}" if self.attempt else self.state
@@ -91,21 +91,21 @@ class Entry(AccountPart, frozen=True):
     @property
     def is_pod(self) -> bool:
         """Whether it is a single pod."""
-        return bool(self.uid) and not self.kind and self.state != "Kept"
+        return bool(self.uid) and not self.kind and self.state != "ForQueue"
 
     @property
     def gang(self) -> GangKey:
-        """The gang that it is, or is of."""
+        """The gang that this entry is, or belongs to."""
         return self.namespace, self.uid if self.kind else self.of
 
     @property
     def terms(self) -> tuple[int, tuple[Charge, ...]]:
-        """What was asked for a gang; another attempt asks for the same."""
+        """The generation and the GPUs that a gang asks for; another attempt has the same."""
         return self.generation, self.wants
 
 
 class Account(AccountPart, frozen=True):
-    """What a tenant's namespaces hold, and what they were promised."""
+    """The GPUs that pods of a tenant's namespaces use or have reserved."""
 
     format: int = 0
     revision: int = 0
@@ -116,12 +116,12 @@ class Account(AccountPart, frozen=True):
 
     @property
     def reserved(self) -> tuple[Entry, ...]:
-        """What nobody has seen yet: pods, and what was promised to gangs."""
+        """The pods and gangs that were admitted and not seen yet."""
         return tuple(each for each in self.entries if each.state == "Reserved")
 
     @property
     def gangs(self) -> dict[GangKey, tuple[Entry, ...]]:
-        """The entries of each gang: what it declares as it was seen, and what it was promised."""
+        """The entries of each gang."""
         found: dict[GangKey, tuple[Entry, ...]] = {}
         for each in self.entries:
             if each.is_gang:

@@ -15,7 +15,7 @@ from typing import Literal
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
-from webhook.ledger.books import Books, free_for_queue, kept_of, usage_of, used_of
+from webhook.ledger.books import Books, free_for_queue, reserved_for_queue, usage_of, used_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version, WorkingCopy
@@ -133,7 +133,7 @@ class Accounts:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        kept = self.kept(tenant)
+        kept = self.reserved_for_queue(tenant)
         return {row: gpus + kept[row] for row, gpus in Books(found.account.entries, tenant).without(without).items()}
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
@@ -141,12 +141,12 @@ class Accounts:
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    def kept(self, tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
+    def reserved_for_queue(self, tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        return free_for_queue(usage_of(found.account, tenant), kept_of(found.account.entries, tenant, rank))
+        return free_for_queue(usage_of(found.account, tenant), reserved_for_queue(found.account.entries, tenant, rank))
 
     def unseen(self, tenant: Tenant, namespace: str, maker: str) -> dict[str, str]:
         """As the newest version says that this process knows."""

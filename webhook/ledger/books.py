@@ -1,9 +1,9 @@
-"""The books of an account: what its entries come to on each row of a quota.
+"""Adds up the entries of an account on each row of a quota.
 
-An entry stands in a slot, and a slot may be inside another one. **The value of a slot on a row is the larger of its
+An entry is in a slot, and a slot may be inside another one. **The value of a slot on a row is the larger of its
 largest own entry and the sum of the slots inside it. Usage of a row is the sum over the outermost slots.** So a gang is
-a slot with its pods inside, a ResourceClaim is a slot that its holders share, the next pod of one that was preempted
-stands in that one's slot, and a second create of a name in the slot of that name.
+a slot with its pods inside, a ResourceClaim is a slot that its pods share, the replacement of a preempted pod is in the
+slot of that pod, and a second create of a name is in the slot of the name.
 """
 
 from collections import defaultdict
@@ -21,24 +21,24 @@ Amounts = tuple[Decimal, ...]
 
 
 def usage_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
-    """GPUs on each row that pods hold or were promised, without what is reserved for the queue."""
+    """Return the GPUs on each row that pods use or have reserved, without those reserved for the queue."""
     return Books(account.entries, tenant).usage
 
 
 def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
-    """GPUs on each row that pods hold which exist."""
+    """Return the GPUs on each row that existing pods use."""
     return Books([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).usage
 
 
-def kept_of(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
-    """What the first of the queue ask for on each row, against whoever has a tier of this value."""
-    kept = [each.keeps for each in entries if each.state == "Kept" and each.rank >= rank]
-    return {row: sum((each.get(row.label, NOTHING) for each in kept), NOTHING) for row in tenant.rows}
+def reserved_for_queue(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
+    """Return the GPUs on each row that heads of the queue reserve against bookings of this rank."""
+    reserved = [each.reserves for each in entries if each.state == "ForQueue" and each.rank >= rank]
+    return {row: sum((each.get(row.label, NOTHING) for each in reserved), NOTHING) for row in tenant.rows}
 
 
-def free_for_queue(usage: Usage, kept: Usage) -> dict[QuotaRow, Decimal]:
-    """GPUs on each row that are free, and reserved for the queue: it may ask for more than is free."""
-    return {row: min(gpus, max(row.hard - usage[row], NOTHING)) for row, gpus in kept.items()}
+def free_for_queue(usage: Usage, reserved: Usage) -> dict[QuotaRow, Decimal]:
+    """Return the free GPUs on each row that are reserved for the queue. A head may ask for more than is free."""
+    return {row: min(gpus, max(row.hard - usage[row], NOTHING)) for row, gpus in reserved.items()}
 
 
 class _Slot(NamedTuple):
@@ -52,7 +52,7 @@ class _Slot(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What an entry holds in one slot: what is its own, or its part of a claim."""
+    """The GPUs of an entry in one slot: its own, or its part of a claim."""
 
     slot: str
     outer: str
@@ -60,10 +60,10 @@ class _Part(NamedTuple):
 
 
 class Books:
-    """The entries of an account in their slots, without what is reserved for the queue."""
+    """The entries of an account in their slots, without reservations for the queue."""
 
     def __init__(self, entries: Iterable[Entry], tenant: Tenant) -> None:
-        self._entries = [each for each in entries if each.state != "Kept"]
+        self._entries = [each for each in entries if each.state != "ForQueue"]
         self._tenant = tenant
         self._sum = self._nothing = (NOTHING,) * len(tenant.rows)
         self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}
@@ -86,27 +86,27 @@ class Books:
         return dict(zip(self._tenant.rows, self._sum, strict=True))
 
     def without(self, claims: Iterable[str]) -> dict[QuotaRow, Decimal]:
-        """Usage without what stands in the slots of these ResourceClaims."""
+        """Return the usage without the slots of these ResourceClaims."""
         return self._without(map(_claim_slot, claims))
 
     def without_gang(self, gang: Entry) -> dict[QuotaRow, Decimal]:
-        """Usage without the slot of a gang."""
+        """Return the usage without the slot of a gang."""
         return self._without((_gang_slot(gang),))
 
     def has_pods(self, gang: Entry) -> bool:
-        """Whether pods hold anything inside the slot of a gang."""
+        """Tell whether pods use or reserve GPUs inside the slot of a gang."""
         found = self._slots.get(_gang_slot(gang))
         return found is not None and any(found.inside)
 
     def usage_with(self, entry: Entry) -> dict[QuotaRow, Decimal]:
-        """Usage if that entry came."""
+        """Return the usage with one entry more."""
         if self._moves_others(entry):
             return Books([*self._entries, entry], self._tenant).usage
         _, total = self._changed(self._parts_of_next(entry))
         return dict(zip(self._tenant.rows, total, strict=True))
 
     def with_entry(self, entry: Entry) -> "Books":
-        """With one entry more: these themselves, changed, where the others stay in their slots."""
+        """Return books with one entry more: this object, unless other entries change their slots."""
         if self._moves_others(entry):
             return Books([*self._entries, entry], self._tenant)
         self._put(self._parts_of_next(entry))
@@ -121,7 +121,7 @@ class Books:
         return self
 
     def _slot(self, entry: Entry) -> str:
-        """A slot is by name or by inheritance, never both: who hands on its slot shares it with no namesake."""
+        """Return the slot of an entry: that of the pod that it replaces, or that of its name, never both."""
         if entry.is_gang:
             return _gang_slot(entry)
         if not entry.uid:
@@ -135,7 +135,7 @@ class Books:
         return self._slot_of.get(entry.slot, entry.slot) if entry.slot and not entry.is_gang else self._slot(entry)
 
     def _moves_others(self, entry: Entry) -> bool:
-        """Whether it changes in which slots the others stand, or inside which."""
+        """Tell whether other entries change their slots, or the slots around those."""
         if entry.is_gang:
             return entry.gang not in self._gangs and entry.gang in self._drawing
         if entry.uid in self._inherited:
@@ -148,7 +148,7 @@ class Books:
         return namesakes_of_heirs or any(each.gang != entry.gang for each in standing)
 
     def _outer(self, standing: Sequence[Entry]) -> str:
-        """The slot around a slot: that of the gang of all who stand in it, if that is one."""
+        """Return the slot around a slot: that of the gang to which all entries of the slot belong."""
         if standing[0].is_gang or len({each.gang for each in standing}) > 1:
             return ""
         return self._gangs.get(standing[0].gang, "")
@@ -174,14 +174,14 @@ class Books:
         yield _Part(slot, outer, tuple(own))
 
     def _counts(self, charge: Charge) -> Sequence[bool]:
-        """For each row whether a charge counts there. Thousands of pods have few kinds of charges."""
+        """Tell for each row whether a charge counts there. Thousands of pods have few kinds of charges."""
         kind = charge.tier, charge.flavor
         if kind not in self._counting:
             self._counting[kind] = [row.counts(*kind) for row in self._tenant.rows]
         return self._counting[kind]
 
     def _changed(self, parts: Iterable[_Part]) -> tuple[dict[str, _Slot], Amounts]:
-        """The slots that become larger with these parts, and the sum of all then."""
+        """Return the slots that change with these parts, and the sum of all slots then."""
         changed, total, empty = dict[str, _Slot](), self._sum, _Slot("", self._nothing, self._nothing)
 
         def found(name: str) -> _Slot | None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
-from webhook.ledger.books import NOTHING, Books, free_for_queue, kept_of
+from webhook.ledger.books import NOTHING, Books, free_for_queue, reserved_for_queue
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -22,11 +22,11 @@ for fewer: it waits longer each time."""
 MOST_PROMISES = 8
 """Changes of one workload under way."""
 MOST_TRIED = 20
-"""Slots of others that the next pod of their maker is tried in."""
+"""Slots of other pods in which a replacement is tried."""
 
 
 class NotNow(msgspec.Struct, frozen=True):
-    """No answer now; the text says why. `soon`: because of something that passes by itself, so it may be waited for."""
+    """No answer now; the text says why. `soon`: the reason passes by itself, so a caller may wait for it."""
 
     reason: str
     soon: bool = True
@@ -40,7 +40,7 @@ class Draft:
         self._tenant = tenant
         self._entries = {each.key: each for each in account.entries}
         self._gangs = account.gangs
-        self._kept = [each for each in account.entries if each.state == "Kept"]
+        self._for_queue = [each for each in account.entries if each.state == "ForQueue"]
         self._books = Books(account.entries, tenant)
         pods = [each for each in account.entries if each.is_pod]
         self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
@@ -51,14 +51,14 @@ class Draft:
 
     @property
     def account(self) -> Account:
-        """The account with what has been booked; the same object where nothing has."""
+        """The account with all that was booked; the same object if nothing was."""
         entries = tuple(self._entries.values())
         return self._account if entries == self._account.entries else replace(self._account, entries=entries)
 
     @property
     def usage(self) -> Usage:
-        """GPUs on each row, with what has been booked and what is reserved for the queue."""
-        return self._with_kept(self._books.usage, self._kept)
+        """GPUs on each row, with all that was booked and those reserved for the queue."""
+        return self._with_reserved(self._books.usage, self._for_queue)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
@@ -66,7 +66,7 @@ class Draft:
         return self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
 
     def _book_pod(self, booking: Booking) -> Booked | Shortfall | NotNow:
-        # 1. It is booked once. With the first pod of a group that is.
+        # 1. A pod is booked once, and a group with its first pod.
         entry = _pod(booking, self._tenant)
         if entry.key in self._entries:
             return Booked()
@@ -80,8 +80,8 @@ class Draft:
         if crowd := self._crowd(entry):
             return NotNow(crowd)
 
-        # 3. In the slot of a pod whose place it takes, else in that of its name; best where it adds nothing.
-        tries, kept = list(self._tries(booking, entry)), self._kept_from(booking)
+        # 3. Book it in the slot of a pod that it replaces, or in that of its name. Prefer a slot where it adds nothing.
+        tries, kept = list(self._tries(booking, entry)), self._reserved_before(booking)
         if len(tries) > 1:
             tries.sort(key=self._is_free, reverse=True)
         for tried in tries:
@@ -95,14 +95,14 @@ class Draft:
         return self._shortfall(booking, entry)
 
     def adds_nothing(self, booking: Booking) -> bool:
-        """Whether it would add to no row."""
+        """Tell whether a pod would add GPUs to no row. Most pods can't, and are not tried."""
         entry = _pod(booking, self._tenant)
         shares = any(each.shared for each in entry.wants) or (entry.namespace, entry.name or entry.uid) in self._names
         tries = list(self._tries(booking, entry))
         return (shares or entry.gang in self._gangs or len(tries) > 1) and any(map(self._is_free, tries))
 
     def added_by(self, booking: Booking | GangBooking) -> dict[QuotaRow, Decimal]:
-        """The GPUs that it would add to each row."""
+        """Return the GPUs that a booking would add to each row."""
         if isinstance(booking, GangBooking):
             entry = self._promise(booking)
         else:
@@ -110,32 +110,32 @@ class Draft:
         before = self._books.usage
         return {row: gpus - before[row] for row, gpus in self._books.usage_with(entry).items()}
 
-    def keep(self, entry: Entry) -> None:
-        """The queue reserves this from now on."""
-        self._kept.append(entry)
+    def reserve(self, entry: Entry) -> None:
+        """Reserve GPUs for the head of a queue, against all later bookings."""
+        self._for_queue.append(entry)
         self._entries[entry.key] = entry
 
     def _is_free(self, entry: Entry) -> bool:
         return self._books.usage_with(entry) == self._books.usage and self._row_without_room(entry, ()) is None
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
-        """What the gang holds already, as a whole or by its pods, needs no room."""
-        # 1. What it is promised anew, in its slot.
+        """Book a gang. GPUs that it or its pods have already need no room."""
+        # 1. The new reservation, in the gang's slot.
         promise = self._promise(booking)
         known = self._gangs.get(promise.gang, ())
 
-        # 2. Gangs, and changes of one that are under way, are bounded.
+        # 2. Gangs are bounded, and so are changes of one that are under way.
         if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
             return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
         others = [each for each in known if each.state == "Reserved" and each.terms != promise.terms]
         if len(others) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
-        # 3. It is booked whole or not at all.
-        kept = self._kept_from(booking)
+        # 3. The whole gang is booked or nothing of it.
+        kept = self._reserved_before(booking)
         row = self._row_without_room(promise, kept)
         if row is not None:
-            others_use = self._with_kept(self._books.without_gang(promise), kept)
+            others_use = self._with_reserved(self._books.without_gang(promise), kept)
             short = whole_shortfall(booking.charges, self._tenant, others_use)
             return short or Shortfall(booking.charges[0], row, others_use)
         self._books = self._books.with_entry(promise)
@@ -151,9 +151,10 @@ class Draft:
         return Booked()
 
     def _promise(self, booking: GangBooking) -> Entry:
-        """A gang that was demoted stays at its tier.
+        """Return the reservation for a gang. A gang that was demoted stays at its tier.
 
-        One that is new takes the slot of one of its name whose create came to nothing, but never of one that has pods.
+        A new gang shares the slot of its name, because one of two creates fails. If an earlier gang of that name has
+        pods, the new one gets a slot of its own, because those pods may outlive their workload.
         """
         known = self._gangs.get((booking.namespace, booking.uid), ())
         gang = known[0] if known else gang_to_book(booking)
@@ -171,9 +172,10 @@ class Draft:
         )
 
     def _tries(self, booking: Booking, entry: Entry) -> Iterator[Entry]:
-        """It in the slots of pods of its maker that were preempted or have ended, or came to nothing; then in its own.
+        """Yield the entry in each slot that it may share, and then in its own.
 
-        Each of those has one next pod. A pod that moves stays in the slot in which it stands.
+        A pod may replace a preempted or ended pod of its maker, each of which has one replacement. A retry may share
+        the slot of an earlier try. A pod that moves stays in its slot.
         """
         if entry.instead_of is not None:
             slots = (each.slot for each in self._entries.values() if each.uid == entry.uid and each.slot)
@@ -181,12 +183,12 @@ class Draft:
             return
         of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
         taken = {each.slot for each in of_maker}
-        left = [each.uid for each in of_maker if _hands_on(each) and each.uid not in taken]
+        left = [each.uid for each in of_maker if _is_replaceable(each) and each.uid not in taken]
         yield from (replace(entry, slot=uid) for uid in (*booking.retries, *left)[:MOST_TRIED])
         yield entry
 
     def _crowd(self, entry: Entry) -> str:
-        """Who else is being created, if that is too many to take one more."""
+        """Return why one more create would be too many; "" if it would not."""
         under_way, here = self._under_way.total(), self._under_way[entry.namespace]
         if here >= MOST_RESERVATIONS - under_way:
             of = f"{here} of them in namespace {entry.namespace}"
@@ -196,13 +198,12 @@ class Draft:
         return ""
 
     def _row_without_room(self, entry: Entry, kept: Iterable[Entry]) -> QuotaRow | None:
-        """The row that would have more than it may, and more than it has; None where there is room.
+        """Return a row that has no room for an entry; None if there is room. An entry that adds nothing has room.
 
-        The slot of an ended pod counts although nobody uses its GPUs. Where a quota was lowered below it, it is not
-        filled again.
+        A vacant slot counts although nobody uses its GPUs. If the quota was lowered below it, it is not filled again.
         """
-        after, before, queued = self._books.usage_with(entry), self._books.usage, kept_of(kept, self._tenant)
-        is_vacant = (entry.namespace, entry.slot, "Left") in self._entries
+        after, before, queued = self._books.usage_with(entry), self._books.usage, reserved_for_queue(kept, self._tenant)
+        is_vacant = (entry.namespace, entry.slot, "Vacant") in self._entries
         for row, gpus in after.items():
             if gpus > before[row] and gpus + queued[row] > row.hard:
                 return row
@@ -210,22 +211,22 @@ class Draft:
                 return row
         return None
 
-    def _kept_from(self, booking: Booking | GangBooking) -> list[Entry]:
-        """What the queue reserves against a booking: not for itself, and not against a higher tier."""
+    def _reserved_before(self, booking: Booking | GangBooking) -> list[Entry]:
+        """Return the reservations for the queue that bind a booking: not its own, and none of a lower tier."""
         if isinstance(booking, GangBooking):
             own = {booking.uid}
         else:
             own = {booking.holder, booking.gang or booking.controller}
-        return [each for each in self._kept if each.rank >= booking.rank and each.uid not in own]
+        return [each for each in self._for_queue if each.rank >= booking.rank and each.uid not in own]
 
-    def _with_kept(self, usage: Usage, kept: Collection[Entry]) -> dict[QuotaRow, Decimal]:
-        queued = free_for_queue(usage, kept_of(kept, self._tenant)) if kept else {}
+    def _with_reserved(self, usage: Usage, kept: Collection[Entry]) -> dict[QuotaRow, Decimal]:
+        queued = free_for_queue(usage, reserved_for_queue(kept, self._tenant)) if kept else {}
         return {row: gpus + queued.get(row, NOTHING) for row, gpus in usage.items()}
 
     def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:
-        """The narrowest row without room, as the charges together ask for it; else the row that was found."""
-        shared, kept = {claim for charge in booking.charges for claim in charge.shared}, self._kept_from(booking)
-        usage = self._with_kept(self._books.without(shared), kept)
+        """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
+        shared, kept = {claim for charge in booking.charges for claim in charge.shared}, self._reserved_before(booking)
+        usage = self._with_reserved(self._books.without(shared), kept)
         row = self._row_without_room(entry, kept) or self._tenant.rows[0]
         return shortfall(booking.charges, self._tenant, usage) or Shortfall(booking.charges[0], row, self.usage)
 
@@ -244,19 +245,19 @@ def _pod(booking: Booking, tenant: Tenant) -> Entry:
     )
 
 
-def _hands_on(pod: Entry) -> bool:
-    """Whether the next one may stand in its slot; not while it stands in that of another itself."""
-    return not pod.slot and (pod.state == "Left" or (pod.preempted and pod.state == "Used"))
+def _is_replaceable(pod: Entry) -> bool:
+    """Tell whether a replacement may share the slot of a pod. A pod in the slot of another one has none."""
+    return not pod.slot and (pod.state == "Vacant" or (pod.preempted and pod.state == "Used"))
 
 
 def gang_to_book(booking: GangBooking) -> Entry:
-    """The gang of a booking, which holds nothing yet."""
+    """Return the gang of a booking, without GPUs."""
     return Entry(
         uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name, of_pods=booking.of_pods
     )
 
 
 def _unseen_in(namespace: str, gangs: Collection[tuple[Entry, ...]]) -> int:
-    """The gangs of a namespace whose workloads nobody has seen."""
+    """Return the number of gangs of a namespace whose workloads the leader has not seen."""
     unseen = (each for each in gangs if all(entry.state == "Reserved" for entry in each))
     return sum(1 for each in unseen if each[0].namespace == namespace)

@@ -140,7 +140,7 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
 
-    def kept(self, tenant: Tenant, rank: int = 0) -> Usage:
+    def reserved_for_queue(self, tenant: Tenant, rank: int = 0) -> Usage:
         """GPUs on each row that are reserved for the queue, and count against bookings of this rank.
 
         They are part of the usage. Those of rank 0 meet all of them.

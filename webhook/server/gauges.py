@@ -138,13 +138,13 @@ def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
                 yield _labels(tenant, row), float(gpus)
 
     def reserved(tenant: Tenant) -> Usage:
-        booked, used, for_queue = ledger.usage(tenant), ledger.used(tenant), ledger.kept(tenant)
+        booked, used, for_queue = ledger.usage(tenant), ledger.used(tenant), ledger.reserved_for_queue(tenant)
         return {row: gpus - used.get(row, NOTHING) - for_queue.get(row, NOTHING) for row, gpus in booked.items()}
 
     metrics.sample(QUOTA_GPUS, allowed)
     metrics.sample(LEDGER_GPUS, lambda: on_rows(ledger.usage))
     metrics.sample(RESERVED_GPUS, lambda: on_rows(reserved))
-    metrics.sample(QUEUE_RESERVED_GPUS, lambda: on_rows(ledger.kept))
+    metrics.sample(QUEUE_RESERVED_GPUS, lambda: on_rows(ledger.reserved_for_queue))
 
 
 def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:

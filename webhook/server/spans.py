@@ -111,8 +111,8 @@ class _TracedLedger(msgspec.Struct, frozen=True):
     def used(self, tenant: Tenant) -> Usage:
         return self.ledger.used(tenant)
 
-    def kept(self, tenant: Tenant, rank: int = 0) -> Usage:
-        return self.ledger.kept(tenant, rank)
+    def reserved_for_queue(self, tenant: Tenant, rank: int = 0) -> Usage:
+        return self.ledger.reserved_for_queue(tenant, rank)
 
     def unseen(self, tenant: Tenant, namespace: str, maker: str) -> Mapping[str, str]:
         return self.ledger.unseen(tenant, namespace, maker)

@@ -45,7 +45,7 @@ def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_the_next_pod() -> N
     view = a_view(one=sharing("one", ends_in=30.0), two=sharing("two", ends_in=30.0))
     view.release("one")
     account = rewritten(an_account(), view, holds=True)
-    assert [(each.state, each.uid) for each in account.entries] == [("Used", ""), ("Left", "one")]
+    assert [(each.state, each.uid) for each in account.entries] == [("Used", ""), ("Vacant", "one")]
     assert usage_of(account, EIGHT) == {EIGHT.rows[0]: 6}
     view.release("two")
     assert usage_of(rewritten(account, view, holds=True), EIGHT) == {EIGHT.rows[0]: 6}, "they share the claim"

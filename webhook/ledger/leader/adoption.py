@@ -1,4 +1,4 @@
-"""Books a gang whose pods have counted alone so far: they hold a part of it already."""
+"""Books a gang whose pods were counted one by one so far."""
 
 from webhook.ledger.draft import NotNow, gang_to_book
 from webhook.ledger.leader.pod_view import PodView
@@ -9,7 +9,7 @@ from webhook.policy.quota.charges import Shortfall
 
 
 def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -> Booked | Shortfall | NotNow:
-    """Book it in a slot with these pods inside: a Job of one pod may grow to four, and needs room for three."""
+    """Book a gang in a slot with these pods inside. A Job of one pod that grows to four needs room for three."""
     key = booking.namespace, booking.uid
     if not copy.sealed or key in copy.account.gangs or not view.held_by(key, ()):
         return copy.book(booking)

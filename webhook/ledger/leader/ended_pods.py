@@ -1,4 +1,4 @@
-"""The pods whose end this process saw, and whose slots are kept for the next ones of their makers."""
+"""Ended pods whose slots stay reserved for their replacements, as this leader saw them end."""
 
 import time
 from collections import OrderedDict
@@ -8,17 +8,17 @@ from webhook.ledger.account import Entry
 from webhook.ledger.protocol import Holding
 
 DELETED_SECONDS = 5
-"""So long the slot of a pod that was deleted is kept: some controllers make the next one only afterwards."""
+"""The slot of a deleted pod stays reserved so long, because some controllers make the next pod only afterwards."""
 
 PREEMPTED_SECONDS = 120
-"""So long that of a pod which another one has evicted: the Job controller waits 10 s before it makes the next one, then
-20 and 40, and meanwhile the evictor has the GPUs anyway."""
+"""The slot of a preempted pod stays reserved so long. The Job controller waits 10 s before it makes the next pod, then
+20 and 40 s, and meanwhile another pod uses the GPUs anyway."""
 
 MOST = 1000
 
 
 class EndedPods:
-    """As entries of an account. `wall` tells seconds since 1970: the next leader reads them too."""
+    """Vacant entries for accounts. `wall` returns seconds since 1970, because the next leader reads the times too."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
@@ -28,7 +28,7 @@ class EndedPods:
         return self._wall()
 
     def put(self, uid: str, holding: Holding) -> None:
-        """A pod has ended that held GPUs. Of one that ended by itself nobody waits for the slot."""
+        """Note the end of a pod with GPUs. A pod that ended by itself leaves no vacant slot."""
         if not holding.controller or not (holding.preempted or holding.ends_in is not None):
             return
         self._left[uid] = Entry(
@@ -36,7 +36,7 @@ class EndedPods:
             namespace=holding.namespace,
             maker=holding.made_by[1],
             of=holding.draws_on[1],
-            state="Left",
+            state="Vacant",
             wants=(holding.charge,),
             until=int(self._wall()) + (PREEMPTED_SECONDS if holding.preempted else DELETED_SECONDS),
         )
@@ -44,12 +44,12 @@ class EndedPods:
             self._left.popitem(last=False)
 
     def of(self, namespaces: Container[str]) -> Iterator[Entry]:
-        """Those of these namespaces whose time is not over."""
+        """Yield the entries of these namespaces whose time is not over."""
         now = self._wall()
         for uid in [uid for uid, each in self._left.items() if each.until <= now]:
             del self._left[uid]
         yield from (each for each in self._left.values() if each.namespace in namespaces)
 
     def forget(self, uid: str) -> None:
-        """Its slot was filled."""
+        """Forget a pod whose slot was filled."""
         self._left.pop(uid, None)

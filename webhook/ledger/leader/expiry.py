@@ -95,7 +95,7 @@ class Expiry:
         self._seen[tenant] = {each.key: before.get(each.key, now) for each in account.reserved}
         self._until.pop(tenant, None)
         if ends := [
-            each.until for each in account.entries if each.until > wall or (each.until and each.state == "Left")
+            each.until for each in account.entries if each.until > wall or (each.until and each.state == "Vacant")
         ]:
             self._until[tenant] = min(ends)
 

@@ -1,4 +1,4 @@
-"""Pods that wait behind the gate of gpu-tiers. They hold nothing; the leader books them, and then opens the gate."""
+"""Pods behind the gate of gpu-tiers. They count nothing until the leader books them and opens the gate."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -10,7 +10,7 @@ from webhook.ledger.protocol import Gated, Holding
 
 
 class GatedPod(msgspec.Struct, frozen=True):
-    """One of them."""
+    """A pod behind our gate."""
 
     uid: str
     holding: Holding
@@ -25,16 +25,16 @@ class GatedPod(msgspec.Struct, frozen=True):
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Not where it only waits for the others of its gang."""
+        """Whether it asks for GPUs, or only waits for the other pods of its gang."""
         return self.holding.charge.gpus > 0
 
     def asks_for(self, reservation: Entry) -> bool:
-        """Whether it still asks for what it was promised: it may have got a node selector since."""
+        """Tell whether it still asks for what was reserved: it may have got a node selector since."""
         return reservation.wants == (self.holding.charge,)
 
 
 class GatedPods:
-    """Those that exist, by namespace (docs/decisions/hold.md)."""
+    """The gated pods that exist, by namespace (docs/decisions/hold.md)."""
 
     def __init__(self) -> None:
         self._pods: defaultdict[str, dict[str, GatedPod]] = defaultdict(dict)
@@ -54,18 +54,18 @@ class GatedPods:
             yield from self._pods.get(namespace, {}).values()
 
     def namespaces(self) -> Collection[str]:
-        """Where there are any."""
+        """The namespaces that have any."""
         return [namespace for namespace, pods in self._pods.items() if pods]
 
     def uids_in(self, namespace: str) -> Collection[str]:
         return self._pods.get(namespace, {}).keys()
 
     def put(self, uid: str, holding: Holding) -> None:
-        """Such a pod exists."""
+        """Note that a gated pod exists."""
         self._pods[holding.namespace][uid] = GatedPod(uid, holding)
         self._namespace_of[uid] = holding.namespace
 
     def take_out(self, uid: str) -> Holding | None:
-        """It is gone, or its gate is open."""
+        """Remove a pod that is gone or whose gate is open."""
         namespace = self._namespace_of.pop(uid, None)
         return self._pods[namespace].pop(uid).holding if namespace is not None else None

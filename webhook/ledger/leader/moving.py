@@ -144,7 +144,7 @@ class Moving:
 
 def _moves(entry: Entry) -> bool:
     """Not what is counted anew from the pods that exist, and not what the queue of the other tenant reserves."""
-    return entry.is_gang or entry.state in ("Reserved", "Left")
+    return entry.is_gang or entry.state in ("Reserved", "Vacant")
 
 
 def _changed(account: Account, change: Change, carried: tuple[Entry, ...]) -> Account:

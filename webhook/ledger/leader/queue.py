@@ -1,7 +1,7 @@
-"""The queue of a tenant whose quota holds: who of its gated pods waits, as what, and in which order.
+"""Sorts the gated pods of a tenant into its queue. Pure: from a view and an account.
 
-What adds nothing to a row never waits for that row: a pod of a gang that is booked, and the next pod of one that has
-ended. All others come by tier, then by the age of their workload. Pure: from a view and an account.
+A pod that adds nothing to a row never waits for that row: a pod of a booked gang, and the replacement of an ended pod.
+All others are queued by tier, then by the age of their workload.
 """
 
 from collections import defaultdict
@@ -18,10 +18,10 @@ from webhook.policy.values.tenants import Tenant
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """What waits as one: a gang with those of its pods that are there, or a pod alone.
+    """A queued unit: a gang with those of its pods that exist, or a single pod.
 
-    `turn` sorts them: by tier, the highest first, then by when it was made (RFC 3339), then by uid. `grows`: the pod is
-    of a gang that is booked and waits to grow; by itself it gets what its gang has already.
+    `turn` is its sort key: the negated value of its tier, its creationTimestamp (RFC 3339), its uid. `grows`: the pod
+    belongs to a booked gang that waits to grow, so alone it may only use what the gang has already.
     """
 
     pods: tuple[GatedPod, ...]
@@ -35,17 +35,17 @@ class Waiting(msgspec.Struct, frozen=True):
 
     @property
     def uid(self) -> str:
-        """What it is as a whole: a gang stays the same, whichever of its pods are made anew."""
+        """The uid of the gang, or of the pod."""
         return self.gang.uid if self.gang else self.first.uid
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What it asks for."""
+        """The GPUs that it asks for."""
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """Who waits on: for what is short, or behind somebody else where nothing is. One `in_vain` reserves nothing."""
+    """A unit that stays queued: a row is `short`, or it is behind another one. `in_vain`: it can never fit."""
 
     waiting: Waiting
     short: Shortfall | None = None
@@ -53,7 +53,7 @@ class Queued(msgspec.Struct, frozen=True):
 
 
 def booking_of(pod: GatedPod, tenant: Tenant) -> Booking:
-    """What is booked for a pod by itself."""
+    """Return the booking of a single pod."""
     of = pod.holding
     return Booking(
         pod.uid, of.namespace, tenant, (of.charge,), of.controller, of.name, gang=of.gang, workload=of.workload
@@ -61,9 +61,9 @@ def booking_of(pod: GatedPod, tenant: Tenant) -> Booking:
 
 
 def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
-    """The pods that wait for their gate alone.
+    """Yield the pods whose gates may be opened.
 
-    The account promises them what they ask for; or they ask for no GPUs, and it has their gang, or they are of none.
+    The account has a reservation for the GPUs that they ask for. A pod without GPUs waits until its gang is booked.
     """
     for each in account.reserved:
         pod = view.gated.get(each.uid)
@@ -76,12 +76,11 @@ def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
 
 
 def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
-    """Who waits in the open namespaces of an account, in the order of their turns.
+    """Return the queue of the open namespaces of an account, in order.
 
-    Who is let in waits for its gate alone, a gang for its workload to be seen, and a namespace that moves for its next
-    account.
+    It leaves out pods that are booked already, gangs whose workload is not seen yet, and namespaces that are moving.
     """
-    # 1. A pod waits alone only where that is sure: half a gang would hold its GPUs and never run.
+    # 1. Queue a pod alone only if it belongs to no gang for sure, because half a gang would hold GPUs and never run.
     let_in = {each.uid for each in let_in_by(account, view)}
     gangs, found = defaultdict[GangKey, list[GatedPod]](list), list[Waiting]()
     for pod in view.gated.of(namespace for namespace, state in account.namespaces.items() if state == "open"):
@@ -92,8 +91,8 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
             else:
                 gangs[key].append(pod)
 
-    # 2. A gang waits as a whole, until it is booked with what it asks for; then each of its pods draws on that. While
-    #    it waits to grow, or nobody can tell what it asks for now, they may still draw on what it was let in with.
+    # 2. Queue a gang as a whole until it is booked with all that it asks for. Its pods may use what it has at any time,
+    #    also while it waits to grow, or while nobody can tell what it asks for.
     booked = account.gangs
     for key, pods in gangs.items():
         declared, entries = view.workloads.get(key[1]), booked.get(key, ())
@@ -106,7 +105,7 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
         if declared is None or not asked or is_let_in:
             continue
         ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.uid))
-        rank, since, _ = max(_turn(pod, declared) for pod in ordered)  # it is of the lowest of its tiers
+        rank, since, _ = max(_turn(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
         booking = GangBooking(
             key[1], declared.kind, declared.namespace, declared.name, tenant, asked, generation=declared.generation
         )
@@ -115,14 +114,14 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
 
 
 def _turn(pod: GatedPod, maker: Declared | None) -> tuple[int, str, str]:
-    """By the age of the Job or gang that makes it; what scales makes pods at any time, and each has its own age."""
+    """Return the sort key of a pod: the age of the Job or gang that makes it, or its own if a workload scales."""
     return -pod.priority, (maker.created if maker else "") or pod.gated.since, pod.uid
 
 
 def gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
-    """The gang that a pod waits with; None for a pod alone.
+    """Return the gang with which a pod is queued; None for a single pod.
 
-    It waits with a gang that the view does not show yet: a Job's first pods are often seen before the Job.
+    The view may not show the gang yet, because a Job's first pods are often seen before the Job.
     """
     of, maker = pod.holding, view.workloads.get(pod.holding.controller)
     awaits_controller = maker is not None or pod.gated.awaits_controller

@@ -1,10 +1,9 @@
-"""The account as a leader writes it: what it sees to exist, and what was let in and is not seen yet.
+"""Rewrites an account by the leader's view: what exists, and what was admitted and is not seen yet.
 
-Pods are summed, but for those that share a slot with another entry: the preempted and who takes their slots, and a pod
-whose name a reservation bears. A gang ends with its workload, and then its pods count one by one. A workload that
-nobody booked, because it is older than the webhook or was applied while that was down, becomes a gang once its pods
-hold all that it declares: that adds nothing to what is charged. So it is with more replicas that nobody booked. Which
-reservations go, and why no other may: docs/ledger.md.
+Pods are summed, except those that share a slot with another entry: preempted pods and their replacements, and a pod
+whose name a reservation has. A gang ends with its workload, and then its pods count one by one. A workload that nobody
+booked, because it is older than gpu-tiers or was applied while that was down, becomes a gang when its pods use all that
+it declares, which adds nothing. Which reservations go, and why no other may: docs/decisions/books.md.
 """
 
 from collections import defaultdict
@@ -19,8 +18,8 @@ from webhook.ledger.protocol import Declared
 from webhook.policy.quota.charges import Charge, together
 from webhook.policy.values.tenants import may_be
 
-MOST_LEFT = 200
-"""Slots of pods that have ended which an account keeps, the latest."""
+MOST_VACANT = 200
+"""Slots of pods that have ended which an account reserves, the latest."""
 
 
 def rewritten(
@@ -31,12 +30,12 @@ def rewritten(
     part: Entry | None = None,
     holds: bool = False,
 ) -> Account:
-    """The account by this view, without the reservations that have come to nothing, `lapsed` ones by their keys.
+    """Return the account by this view, without the `lapsed` reservations, which came to nothing.
 
-    `part` is a gang to which its pods belong already, although it was not booked yet. `holds`: whether its tenant
-    does, so that slots of pods that have ended are kept for the next ones.
+    `part` is a gang that is not booked yet and whose pods stand inside it already. `holds`: the tenant has a queue, so
+    that slots of ended pods stay reserved for replacements.
     """
-    # 1. What was let in stays until it is seen, or has lapsed; slots of ended pods until their time.
+    # 1. Keep reservations until they are seen or lapsed, and vacant slots until they are filled or their time is over.
     here = [each for each in account.entries if each.namespace in account.namespaces]
     pods = [each for each in here if each.is_pod]
     reserved = [
@@ -46,10 +45,10 @@ def rewritten(
     gangs = [gang for entries in known for gang in _gang_seen(entries, view, lapsed)]
     gangs += _adopted(account, view)
     gangs += [part] if part is not None and all(each.gang != part.gang for each in gangs) else []
-    left = list(_left(pods, view, account.namespaces)) if holds else []
+    vacant = list(_vacant(pods, view, account.namespaces)) if holds else []
 
-    # 2. Pods that share a slot stand one by one. One that took the slot of another stands alone once that one is gone.
-    handing_on = {each.uid for each in (*reserved, *left)} | set(view.preempted(account.namespaces))
+    # 2. List pods one by one that share a slot. A replacement leaves the slot when the replaced pod is gone.
+    handing_on = {each.uid for each in (*reserved, *vacant)} | set(view.preempted(account.namespaces))
     slots = {each.uid: each.slot for each in pods if each.slot in handing_on}
     namesakes = (view.named(each.namespace, each.name) for each in reserved if each.instead_of is None)
     uids = dict.fromkeys((*view.preempted(account.namespaces), *slots, *slots.values(), *namesakes))
@@ -68,7 +67,7 @@ def rewritten(
         if uid and (pod := view.get(uid)) and pod.namespace in account.namespaces
     }
 
-    # 3. All others are summed: those of a gang inside its slot. What the queue has is its own to change.
+    # 3. Sum all other pods, those of a gang inside its slot. Reservations for the queue change in queue_booking.py.
     mates = defaultdict[GangKey, list[str]](list)
     for each in listed.values():
         mates[each.gang].append(each.uid)
@@ -79,16 +78,16 @@ def rewritten(
         *(Entry(namespace=key[0], of=key[1], wants=view.held_by(key, mates[key])) for key in keys),
     ]
     waits = any(True for _ in view.gated.of(account.namespaces))
-    kept = [each for each in here if each.state == "Kept" and waits]
-    standing = (replace(each, slot=slots.get(each.uid, "")) for each in (*reserved, *left))
+    kept = [each for each in here if each.state == "ForQueue" and waits]
+    standing = (replace(each, slot=slots.get(each.uid, "")) for each in (*reserved, *vacant))
     found = (*(each for each in sums if each.wants), *gangs, *(listed[uid] for uid in sorted(listed)), *standing, *kept)
     return account if found == account.entries else replace(account, entries=found)
 
 
 def is_seen(reservation: Entry, view: PodView) -> bool:
-    """Whether the view shows its pod, with the charge that was booked, or the pod's end.
+    """Tell whether the view shows the reserved pod with the charge that was booked, or the pod's end.
 
-    One that was to be of several flavors may have got a node, and so one of them, before it was seen.
+    A pod that was booked on several flavors may have got a node, and so one of them, before it was seen.
     """
     pod = view.get(reservation.uid)
     if pod is None or reservation.instead_of is None:
@@ -97,38 +96,38 @@ def is_seen(reservation: Entry, view: PodView) -> bool:
     return flavor == booked or (flavor is not None and may_be(booked, flavor))
 
 
-def _left(pods: Iterable[Entry], view: PodView, namespaces: Container[str]) -> Iterator[Entry]:
-    """The slots of ended pods that may still be filled. Who has filled one was seen, and stands by itself now."""
+def _vacant(pods: Iterable[Entry], view: PodView, namespaces: Container[str]) -> Iterator[Entry]:
+    """Yield the vacant slots. A slot is filled when its replacement was seen, which then counts by itself."""
     for each in pods:
         if each.slot and view.last_held(each.uid) is not None:
             view.ended.forget(each.slot)
     filled = {each.slot for each in pods if each.slot and view.last_held(each.uid) is not None}
-    known = {each.uid: each for each in pods if each.state == "Left"}
+    known = {each.uid: each for each in pods if each.state == "Vacant"}
     known |= {each.uid: each for each in view.ended.of(namespaces) if each.uid not in known}
-    for each in sorted(known.values(), key=lambda each: (-each.until, each.uid))[:MOST_LEFT]:
+    for each in sorted(known.values(), key=lambda each: (-each.until, each.uid))[:MOST_VACANT]:
         over = each.until <= view.ended.now() or view.workloads.has_ended(each.of) or each.uid in filled
         if not over:
             yield each
 
 
 def _largest(charges: Iterable[tuple[Charge, ...]]) -> tuple[Charge, ...]:
-    """The most GPUs of these."""
+    """Return the charges with the most GPUs."""
     return max(charges, key=together, default=())
 
 
 def _gang_seen(entries: Sequence[Entry], view: PodView, lapsed: Collection[EntryKey]) -> Iterator[Entry]:
-    """A gang by this view: what it declares, and what may still be stored."""
+    """Yield the entries of a gang by this view: what it declares, and the reservations that are still open."""
     gang, let_in = entries[0], [each.wants for each in entries]
     declared = next((each.wants for each in entries if each.state == "Used"), ())
     promises = [each for each in entries if each.state == "Reserved"]
     found, held = view.workloads.get(gang.uid), view.held_by(gang.gang, ())
-    if gang.of_pods:  # a group without a workload holds all that it was let in with while one of its pods exists
+    if gang.of_pods:  # a group without a workload keeps all that it was admitted with while one of its pods exists
         declared, promises = (_largest(let_in), []) if held else ((), promises)
-    elif found is None:  # nothing is left of one that has ended
+    elif found is None:  # a workload that ended has nothing
         ended = view.workloads.has_ended(gang.uid)
         declared = () if ended or view.workloads.lists(gang.kind) else declared
         promises = [] if ended else promises
-    else:  # what it declares, if that was let in or its pods hold it; else what was let in: nobody may have been asked
+    else:  # what it declares, if that was admitted or its pods use it; else what was admitted
         seen = declared if found.charges is None else at_tier(found.charges, gang.tier)
         if found.charges is not None:
             promises = [each for each in promises if not _is_fulfilled(each, found, seen)]
@@ -140,7 +139,7 @@ def _gang_seen(entries: Sequence[Entry], view: PodView, lapsed: Collection[Entry
 
 
 def _is_fulfilled(promise: Entry, found: Declared, seen: tuple[Charge, ...]) -> bool:
-    """Tells whether the workload is what was let in, or has gone on from there: then the promise is done with.
+    """Tell whether the workload has the generation and charges that were reserved, or a later generation.
 
     A changed label makes no new generation.
     """
@@ -158,12 +157,12 @@ def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
 
 
 def _covers(held: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
-    """Whether the pods hold all of it at each tier. On which flavor they run shows where they run."""
+    """Tell whether pods use all of it at each tier. Their flavor is only known when they run."""
     return _is_within(_by_tier(declared), _by_tier(held))
 
 
 def _by_tier(charges: Iterable[Charge]) -> Mapping[str | None, Decimal]:
-    """Without what they share."""
+    """Sum charges by tier, without shared claims."""
     sums = defaultdict[str | None, Decimal](Decimal)
     for each in charges:
         sums[each.tier] += each.own
