@@ -10,7 +10,6 @@ and write. What may be old is a leader's view of pods, and the openings (`plan`)
 
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator
 
 from tests.ledger.model.hold_properties import Properties
@@ -30,6 +29,7 @@ from tests.ledger.model.hold_state import (
     swap,
 )
 from tests.ledger.model.hold_writes import Step
+from tests.ledger.model.search import search
 
 
 class Model(Properties):
@@ -152,27 +152,7 @@ def changed(s: State, k: int, **fields: object) -> State:
 
 
 def explore(scenario: Scenario, without: str = "", limit: int = 3_000_000) -> tuple[int, str, list[str]]:
-    """States, what is violated, and the shortest way to it."""
-    model = Model(scenario, without)
-    first = model.tidy(model.start())
-    came: dict[State, tuple[State, str] | None] = {first: None}
-    queue = deque([first])
-    while queue and len(came) < limit:
-        s = queue.popleft()
-        for label, after in model.steps(s):
-            t = model.tidy(after)
-            if t in came and "VIOLATION" not in label:
-                continue
-            wrong = label if "VIOLATION" in label else model.wrong(t)
-            came.setdefault(t, (s, label))
-            if wrong:
-                trace, way = [label], came[s]
-                while way:
-                    trace.append(way[1])
-                    way = came[way[0]]
-                return len(came), wrong, trace[::-1]
-            queue.append(t)
-    return len(came), "LIMIT" if queue else "", []
+    return search(Model(scenario, without), limit)
 
 
 A, B, C = Pod("A", "a"), Pod("B", "b"), Pod("C", "c")
