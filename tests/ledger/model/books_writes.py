@@ -1,4 +1,4 @@
-"""Every write of the account in the model: what a replica books, and what a leader counts."""
+"""The writes of the account in the model: a replica books, and a leader counts."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ class Writes:
         return Entry(i, slot or by_name, state, wants or item.wants, outermost, item.tier)
 
     def wants_of(self, at: str, i: int) -> Amounts:
-        """What an object asks for by the last change of it that is stored."""
+        """Return the demand of an object by the last change of it that is stored."""
         changes = [k for k, each in enumerate(self.items) if each.changes == i and at[k] == "s"]
         return self.items[changes[-1] if changes else i].wants
 
