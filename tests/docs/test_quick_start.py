@@ -77,7 +77,7 @@ def test_the_quick_start_on_this_machine_ends_with_a_refusal_and_its_explanation
     assert "Its pods are refused at admission: exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; " in why
     assert re.search("It (tries again by itself|may try again)", why), why
     usage = printed[".venv/bin/gpu-tiers usage alpha"]  # used or still reserved: none is free
-    assert re.search(r"alpha +gpu-training +\S+ +\d +\d +\d +6 +0", usage), usage
+    assert re.search(r"alpha +gpu-training +\S+ +\d +\d +\d +\d +6 +0", usage), usage
 
 
 @pytest.mark.parametrize("name", WHERE_IT_RUNS)

@@ -351,7 +351,7 @@ async def a_pod_beyond_the_least_of_its_gang_takes_the_place_of_its_predecessor(
     assert cluster.open() == ["B", "C2", "A2"]
 
 
-@STORIES.of("whole", replaced(queue, "gang_of", lambda *_: None))
+@STORIES.of("whole", replaced(queue, "queued_with", lambda *_: None))
 async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -> None:
     await holding(cluster, 3)
     await cluster.gated("A", gpus=2)
@@ -392,7 +392,7 @@ def _of_its_gang(pod: GatedPod, _: PodView) -> tuple[str, str] | None:
     return (pod.holding.namespace, pod.holding.gang) if pod.holding.gang else None
 
 
-@STORIES.of("orphan", replaced(queue, "gang_of", _of_its_gang))
+@STORIES.of("orphan", replaced(queue, "queued_with", _of_its_gang))
 async def a_pod_that_outlives_its_workload_waits_by_itself(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", gang="G", controller="")
@@ -404,7 +404,7 @@ def _of_its_mark(pod: GatedPod, _: PodView) -> tuple[str, str]:
     return pod.holding.namespace, pod.holding.gang
 
 
-@STORIES.of("left alone", replaced(queue, "gang_of", _of_its_mark))
+@STORIES.of("left alone", replaced(queue, "queued_with", _of_its_mark))
 async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster: Cluster) -> None:
     """A JobSet was deleted without its Jobs. The pod's mark names it for ever."""
     await holding(cluster, 1)

@@ -82,7 +82,8 @@ class Entry(AccountPart, frozen=True):
         """The identity of an entry. A pod is booked once, and moved to each flavor once."""
         if self.instead_of is not None:
             return self.namespace, self.uid, f"to {self.wants[0].flavor}"
-        return self.namespace, self.uid, f"{self.generation}.{self.attempt}" if self.attempt else self.state
+        which = f"{self.generation}.{self.attempt}" if self.attempt else self.state
+        return self.namespace, self.uid or f"pods of {self.of}", which
 
     @property
     def is_gang(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
-from webhook.ledger.books import Books, free_for_queue, reserved_for_queue, usage_of, used_of
+from webhook.ledger.books import Books, free_for_queue, reserved_by_heads, usage_of, used_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version, WorkingCopy
@@ -146,7 +146,7 @@ class Accounts:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        return free_for_queue(usage_of(found.account, tenant), reserved_for_queue(found.account.entries, tenant, rank))
+        return free_for_queue(usage_of(found.account, tenant), reserved_by_heads(found.account.entries, tenant, rank))
 
     def unseen(self, tenant: Tenant, namespace: str, maker: str) -> dict[str, str]:
         """As the newest version says that this process knows."""

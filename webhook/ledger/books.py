@@ -30,7 +30,7 @@ def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
     return Books([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).usage
 
 
-def reserved_for_queue(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
+def reserved_by_heads(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
     """Return the GPUs on each row that heads of the queue reserve against bookings of this rank."""
     reserved = [each.reserves for each in entries if each.state == "ForQueue" and each.rank >= rank]
     return {row: sum((each.get(row.label, NOTHING) for each in reserved), NOTHING) for row in tenant.rows}

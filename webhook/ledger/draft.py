@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
-from webhook.ledger.books import NOTHING, Books, free_for_queue, reserved_for_queue
+from webhook.ledger.books import NOTHING, Books, free_for_queue, reserved_by_heads
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -202,7 +202,7 @@ class Draft:
 
         A vacant slot counts although nobody uses its GPUs. If the quota was lowered below it, it is not filled again.
         """
-        after, before, queued = self._books.usage_with(entry), self._books.usage, reserved_for_queue(kept, self._tenant)
+        after, before, queued = self._books.usage_with(entry), self._books.usage, reserved_by_heads(kept, self._tenant)
         is_vacant = (entry.namespace, entry.slot, "Vacant") in self._entries
         for row, gpus in after.items():
             if gpus > before[row] and gpus + queued[row] > row.hard:
@@ -220,7 +220,7 @@ class Draft:
         return [each for each in self._for_queue if each.rank >= booking.rank and each.uid not in own]
 
     def _with_reserved(self, usage: Usage, kept: Collection[Entry]) -> dict[QuotaRow, Decimal]:
-        queued = free_for_queue(usage, reserved_for_queue(kept, self._tenant)) if kept else {}
+        queued = free_for_queue(usage, reserved_by_heads(kept, self._tenant)) if kept else {}
         return {row: gpus + queued.get(row, NOTHING) for row, gpus in usage.items()}
 
     def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:

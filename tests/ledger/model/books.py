@@ -57,11 +57,7 @@ class Model(Refusals):
                 yield from self.create(s, i)
             elif letter in "yg":
                 yield from self.end_of_create(s, i)
-<<<<<<< HEAD
-            elif letter in "sht" and self.items[i].changes < 0:
-=======
             elif letter in "sht" and self.items[i].changes < 0 and self.scenario.ends:
->>>>>>> model
                 yield from self.end_of_object(s, i)
         for k in (0, 1):
             yield from self.leader_steps(s, k)
@@ -144,11 +140,7 @@ class Model(Refusals):
         yield f"{name} is booked: {self.show(entries)}", self.put(s._replace(ledger=ledger, pairs=pairs), i, letter)
 
     def has_rival(self, s: State, victim: int) -> bool:
-<<<<<<< HEAD
-        """Whether another has replaced that preempted pod, or it replaces one that is still there itself."""
-=======
         """Find another replacement of that preempted pod, or the pod that it replaces itself."""
->>>>>>> model
         taken = any(v == victim and s.at[h] in "yst" for h, v in enumerate(s.pairs))
         return victim < 0 or taken or (s.pairs[victim] >= 0 and s.at[s.pairs[victim]] in "st")
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""An account of the model: entries in slots, what they come to on each row, and whether a booking fits."""
-=======
 """The account of the model: entries in slots, their usage of each row, and the room for a booking."""
->>>>>>> model
 
 from functools import lru_cache
 from typing import NamedTuple

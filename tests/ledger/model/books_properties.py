@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""What must hold in every state of the model of an account."""
-=======
 """The properties of every state: no row is overdrawn, and a quiet account equals what exists."""
->>>>>>> model
 
 from tests.ledger.model.books_account import REAL, Amounts, Entries, value
 from tests.ledger.model.books_queue import Queue, without_kept
@@ -110,21 +106,13 @@ class Properties(Queue):
         return ""
 
     def is_half(self, s: State, gang: int) -> bool:
-<<<<<<< HEAD
-        """Whether a gang runs with fewer pods than it was applied with; one that waits to grow runs."""
-=======
         """Compare with what the gang was applied with, because a gang that waits to grow runs."""
->>>>>>> model
         mates = [i for i in self.among(s.at, "s") if self.items[i].gang == gang]
         has = [sum(self.items[i].wants[row] for i in mates) for row in range(self.rows)]
         return bool(mates) and any(gpus < all_ for gpus, all_ in zip(has, self.items[gang].wants, strict=True))
 
     def is_first(self, s: State, i: int) -> bool:
-<<<<<<< HEAD
-        """Whether nobody waits before it who could ever fit."""
-=======
         """Return true where nobody waits before it who could ever fit."""
->>>>>>> model
         view = s.leaders[0].view
         assert view
         for unit in self.units(view, s.ledger.entries):

@@ -9,11 +9,7 @@ Unit = tuple[int, ...]
 
 
 class Queue(Writes):
-<<<<<<< HEAD
-    """What adds nothing to a row never waits for that row. The others: by tier, then by age."""
-=======
     """Books first what adds nothing to a row, and then the others by tier and age."""
->>>>>>> model
 
     def queue(self, s: State, entries: Entries, view: View) -> tuple[Entries, str]:
         """Return the entries with what is booked and what the head reserves, and whom the booking wrongs."""

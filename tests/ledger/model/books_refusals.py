@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Which refusals of the model are unjust: nothing that exists, or that may be stored yet, is in the way."""
-=======
 """Tells which refusals of the model are unjust: nothing that exists, or that may be stored yet, is in the way."""
->>>>>>> model
 
 from tests.ledger.model.books_properties import Properties
 from tests.ledger.model.books_state import FAULTS, State
@@ -24,11 +20,7 @@ class Refusals(Properties):
         return "VIOLATION: refused though it fits; " if self.fits_beside_all(s, i) else ""
 
     def is_for_nothing(self, s: State, i: int) -> bool:
-<<<<<<< HEAD
-        """Whether tries of another controller, which makes one pod at once, hold more than one slot."""
-=======
         """Find a controller that makes one pod at once, and holds more than one slot by creates that were refused."""
->>>>>>> model
         dead = [e for e in s.ledger.entries if s.at[e.item] == "d" and self.items[e.item].maker]
         slots = {(self.items[e.item].maker, e.slot) for e in dead if self.items[e.item].maker != self.items[i].maker}
         return len(slots) > len({maker for maker, _ in slots})
@@ -40,11 +32,7 @@ class Refusals(Properties):
         return gang >= 0 and all(map(int.__le__, asked, self.wants_of(s.at, gang)))
 
     def is_replacement(self, s: State, i: int) -> bool:
-<<<<<<< HEAD
-        """Whether it asks for no more than a preempted pod of its own slot that is seen and has no replacement yet."""
-=======
         """Find a preempted pod that holds at least as much, is seen, and has no replacement yet."""
->>>>>>> model
         item, entries = self.items[i], s.ledger.entries
         old = self.of(entries, item.after) if item.after >= 0 else None
         if old is None or old.state != "T" or old.slot.startswith("claim"):
@@ -52,11 +40,7 @@ class Refusals(Properties):
         return all(map(int.__le__, item.wants, old.wants)) and not self.has_live(entries, old.slot, old.item)
 
     def fits_beside_all(self, s: State, i: int) -> bool:
-<<<<<<< HEAD
-        """Whether it fits beside all that exists, that may be stored, or that the leader has not seen end."""
-=======
         """Count all that exists, that may be stored, or that the leader has not seen end."""
->>>>>>> model
         if any(each.is_workload for each in self.items):
             return False
         known = frozenset(e.item for e in s.ledger.entries) | self.among(s.at, "sty") | {i}

@@ -66,16 +66,12 @@ HELD = {
     ),
     "never": Scenario((Item("G", (3,)), Item("S", age=1)), (2,), {"claim": 1}, hold=True),
     "halves": Scenario(
-<<<<<<< HEAD
-        (WHOLE, w0, WHOLE._replace(name="X", age=1), Item("x0", gang=2), w1), (2,), {}, "SHSHH", hold=True
-=======
         (WHOLE, w0, WHOLE._replace(name="X", age=1), Item("x0", gang=2), w1),
         (2,),
         {"claim": 1},
         "SHSHH",
         hold=True,
         ends=False,
->>>>>>> model
     ),
     "lost pod": Scenario(
         (WHOLE._replace(age=2), w0, w1, w2._replace(after=2), Item("G", (2,), age=1)), (3,), {}, "bssnh", hold=True

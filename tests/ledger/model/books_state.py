@@ -94,10 +94,7 @@ class Scenario(NamedTuple):
     faults: dict[str, int]
     start: str = ""
     hold: bool = False
-<<<<<<< HEAD
-=======
     ends: bool = True  # whether objects may end
->>>>>>> model
     way: str = "wait"  # of a retry: its `own` slot, `share` one, share one behind a `gate`, or `wait`
 
 

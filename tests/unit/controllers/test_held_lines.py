@@ -8,7 +8,7 @@ from tests.unit.clock import Clock
 from tests.unit.controllers.events_kept import until
 from webhook.controllers.held_lines import HeldLines
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.queue import Queued, Waiting
+from webhook.ledger.leader.queue import Queued, QueuedUnit
 from webhook.ledger.protocol import GangBooking, Gated, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.quota.held import HeldLine
@@ -27,7 +27,7 @@ def waits(pod: GatedPod, *, short: bool = False, gang: str = "", pods: int = 1) 
     charge = Charge(Decimal(pods), "gpu-training")
     booking = GangBooking(f"uid-{gang}", "Job.batch", "lab", gang, Tenant("alpha"), (charge,)) if gang else None
     no_room = Shortfall(charge, ROW, {ROW: Decimal(6)}) if short else None
-    return Queued(Waiting((pod,) * pods, (-1000, "", pod.uid), booking), no_room)
+    return Queued(QueuedUnit((pod,) * pods, (-1000, "", pod.uid), booking), no_room)
 
 
 def _workload_of(uid: str) -> str:

@@ -20,7 +20,7 @@ def shown(metrics: Metrics) -> Iterator[str]:
 
 
 def test_what_is_used_reserved_and_reserved_for_the_queue_is_shown_apart() -> None:
-    gpus = {"usage": 7, "used": 3, "kept": 2}
+    gpus = {"usage": 7, "used": 3, "reserved_for_queue": 2}
     ledger: Any = SimpleNamespace(
         **{name: lambda _, found=found: {ROW: Decimal(found)} for name, found in gpus.items()}
     )

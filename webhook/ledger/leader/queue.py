@@ -17,7 +17,7 @@ from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class QueuedUnit(msgspec.Struct, frozen=True):
     """A queued unit: a gang with those of its pods that exist, or a single pod.
 
     `turn` is its sort key: the negated value of its tier, its creationTimestamp (RFC 3339), its uid. `grows`: the pod
@@ -47,7 +47,7 @@ class Waiting(msgspec.Struct, frozen=True):
 class Queued(msgspec.Struct, frozen=True):
     """A unit that stays queued: a row is `short`, or it is behind another one. `in_vain`: it can never fit."""
 
-    waiting: Waiting
+    waiting: QueuedUnit
     short: Shortfall | None = None
     in_vain: bool = False
 
@@ -71,23 +71,23 @@ def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
             yield pod
     gangs = account.gangs
     for pod in view.gated.of(account.namespaces):
-        if not pod.asks_for_gpus and ((key := gang_of(pod, view)) is None or key in gangs):
+        if not pod.asks_for_gpus and ((key := queued_with(pod, view)) is None or key in gangs):
             yield pod
 
 
-def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
+def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit]:
     """Return the queue of the open namespaces of an account, in order.
 
     It leaves out pods that are booked already, gangs whose workload is not seen yet, and namespaces that are moving.
     """
     # 1. Queue a pod alone only if it belongs to no gang for sure, because half a gang would hold GPUs and never run.
     let_in = {each.uid for each in let_in_by(account, view)}
-    gangs, found = defaultdict[GangKey, list[GatedPod]](list), list[Waiting]()
+    gangs, found = defaultdict[GangKey, list[GatedPod]](list), list[QueuedUnit]()
     for pod in view.gated.of(namespace for namespace, state in account.namespaces.items() if state == "open"):
         if pod.uid not in let_in:
-            key = gang_of(pod, view)
+            key = queued_with(pod, view)
             if key is None:
-                found.append(Waiting((pod,), _turn(pod, view.workloads.get(pod.holding.controller))))
+                found.append(QueuedUnit((pod,), _turn(pod, view.workloads.get(pod.holding.controller))))
             else:
                 gangs[key].append(pod)
 
@@ -101,7 +101,7 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
         is_let_in = entries and (not wants or any(each.wants == wants for each in entries))
         waits = declared is not None and bool(asked) and not is_let_in
         if entries:
-            found += (Waiting((pod,), _turn(pod, declared), grows=waits) for pod in pods)
+            found += (QueuedUnit((pod,), _turn(pod, declared), grows=waits) for pod in pods)
         if declared is None or not asked or is_let_in:
             continue
         ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.uid))
@@ -109,7 +109,7 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[Waiting]:
         booking = GangBooking(
             key[1], declared.kind, declared.namespace, declared.name, tenant, asked, generation=declared.generation
         )
-        found.append(Waiting(tuple(ordered), (rank, since, key[1]), booking))
+        found.append(QueuedUnit(tuple(ordered), (rank, since, key[1]), booking))
     return sorted(found, key=lambda each: each.turn)
 
 
@@ -118,7 +118,7 @@ def _turn(pod: GatedPod, maker: Declared | None) -> tuple[int, str, str]:
     return -pod.priority, (maker.created if maker else "") or pod.gated.since, pod.uid
 
 
-def gang_of(pod: GatedPod, view: PodView) -> GangKey | None:
+def queued_with(pod: GatedPod, view: PodView) -> GangKey | None:
     """Return the gang with which a pod is queued; None for a single pod.
 
     The view may not show the gang yet, because a Job's first pods are often seen before the Job.

@@ -13,7 +13,7 @@ from webhook.ledger.account import Account, Entry
 from webhook.ledger.draft import NotNow
 from webhook.ledger.leader.adoption import book_with_its_pods
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.leader.queue import Queued, Waiting, booking_of, queue_of
+from webhook.ledger.leader.queue import Queued, QueuedUnit, booking_of, queue_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Shortfall, whole_shortfall
@@ -59,13 +59,13 @@ class _Queue:
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
         self._full = dict[int, Shortfall]()
 
-    def adds_nothing(self, waiting: Waiting) -> bool:
+    def adds_nothing(self, waiting: QueuedUnit) -> bool:
         """Book a single pod if it adds nothing to any row, and tell whether it was booked."""
         booking = booking_of(waiting.first, self._tenant)
         alone = waiting.gang is None and waiting.first.asks_for_gpus
         return alone and self._copy.draft.adds_nothing(booking) and isinstance(self._copy.book(booking), Booked)
 
-    def book(self, waiting: Waiting) -> Iterator[Queued]:
+    def book(self, waiting: QueuedUnit) -> Iterator[Queued]:
         """Book a unit if it has room. Yield what of it stays queued. A gang has no turn without a pod that waits."""
         # 1. A unit doesn't pass the head of the queue on a row that is short for the head.
         if waiting.gang is not None:
@@ -96,25 +96,25 @@ class _Queue:
             self._reserve(waiting, booking, rows, short)
         yield Queued(waiting, short, in_vain=never)
 
-    def _surplus(self, gang: Waiting) -> Iterator[Queued]:
+    def _surplus(self, gang: QueuedUnit) -> Iterator[Queued]:
         """Book the pods beyond a gang's minimum one by one, in the turn of their gang."""
         let_in = {each.uid for each in self._copy.account.reserved} if gang.gang is not None else set[str]()
         for pod in gang.pods if gang.gang is not None else ():
             if pod.asks_for_gpus and pod.uid not in let_in:
-                yield from self.book(Waiting((pod,), gang.turn))
+                yield from self.book(QueuedUnit((pod,), gang.turn))
 
-    def _booked(self, waiting: Waiting, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
+    def _booked(self, waiting: QueuedUnit, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang as a whole, and then its pods inside it."""
         if not isinstance(booking, GangBooking):
             return self._copy.book(booking)
         answer = book_with_its_pods(self._copy, self._view, booking)
         if isinstance(answer, Booked):
             for pod in waiting.pods:
-                self.adds_nothing(Waiting((pod,), waiting.turn))
+                self.adds_nothing(QueuedUnit((pod,), waiting.turn))
         return answer
 
     def _reserve(
-        self, waiting: Waiting, booking: Booking | GangBooking, rows: set[QuotaRow], short: Shortfall | None
+        self, waiting: QueuedUnit, booking: Booking | GangBooking, rows: set[QuotaRow], short: Shortfall | None
     ) -> None:
         """Reserve GPUs for the head of the queue.
 
@@ -157,11 +157,12 @@ class _Queue:
     def _until(self, uid: str) -> int:
         """Return when the time of a head is over, in seconds since 1970; 0 for never. The account remembers it."""
         before, limit = self._heads.get(uid), self._tenant.reserve_seconds
-        if before is not None:
-            return before.until
-        return 0 if limit is None else int(self._view.ended.now()) + limit
+        if limit is None:
+            return 0
+        latest = int(self._view.ended.now()) + limit  # the clock of another leader may be ahead
+        return min(before.until or latest, latest) if before is not None else latest
 
-    def _rows(self, waiting: Waiting) -> set[QuotaRow]:
+    def _rows(self, waiting: QueuedUnit) -> set[QuotaRow]:
         """Return the rows on which a unit counts. Thousands of pods share a charge."""
         same = tuple(map(id, waiting.charges))
         if same not in self._rows_of:

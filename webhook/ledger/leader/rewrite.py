@@ -13,6 +13,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, EntryKey, GangKey, at_tier
+from webhook.ledger.leader.ended_pods import PREEMPTED_SECONDS
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Declared
 from webhook.policy.quota.charges import Charge, together
@@ -104,10 +105,12 @@ def _vacant(pods: Iterable[Entry], view: PodView, namespaces: Container[str]) ->
     filled = {each.slot for each in pods if each.slot and view.last_held(each.uid) is not None}
     known = {each.uid: each for each in pods if each.state == "Vacant"}
     known |= {each.uid: each for each in view.ended.of(namespaces) if each.uid not in known}
+    now = view.ended.now()
     for each in sorted(known.values(), key=lambda each: (-each.until, each.uid))[:MOST_VACANT]:
-        over = each.until <= view.ended.now() or view.workloads.has_ended(each.of) or each.uid in filled
+        over = each.until <= now or view.workloads.has_ended(each.of) or each.uid in filled
         if not over:
-            yield each
+            latest = int(now) + PREEMPTED_SECONDS  # the clock of another leader may be ahead
+            yield each if each.until <= latest else replace(each, until=latest)
 
 
 def _largest(charges: Iterable[tuple[Charge, ...]]) -> tuple[Charge, ...]:
