@@ -120,17 +120,18 @@ class CommandChecks:
         if pod is None:
             return
         whose = self._queue.outermost(pod)
-        waiting = [(VALUES[e.tier], e.created, self._queue.outermost(e.tree)) for e in self._queue.units(tenant)]
+        units = self._queue.units(tenant)
+        waiting = [(VALUES[e.tier], (e.created, self._queue.age(e.tree)), self._queue.outermost(e.tree)) for e in units]
         if not any(each[2] == whose for each in waiting) or self._queue.orphans(tenant):
             return
-        tier, since, _ = min((each for each in waiting if each[2] == whose), key=lambda e: (-e[0], e[1]))
+        tier, mine, _ = min((each for each in waiting if each[2] == whose), key=lambda e: (-e[0], e[1]))
         others = [each for each in waiting if each[2] != whose]
-        before = {
-            (value, other) for value, created, other in others if value > tier or (value == tier and created < since)
-        }
-        after = {
-            (value, other) for value, created, other in others if value < tier or (value == tier and created > since)
-        }
+
+        def is_older(one: tuple[str, str], other: tuple[str, str]) -> bool:
+            return one[0] < other[0] and one[1] < other[1]  # by its pods, and by its workload
+
+        before = {(value, o) for value, ages, o in others if value > tier or (value == tier and is_older(ages, mine))}
+        after = {(value, o) for value, ages, o in others if value < tier or (value == tier and is_older(mine, ages))}
         subject = f"{self._expected.on_exceed(tenant)} {tree['kind']}"
         details = {"name": pod_name, "nth": nth, "count": count, "waiting": waiting}
         gated = sum(map(is_gated, self._expected.pods(tenant)))  # surplus pods of a gang stand apart from it

@@ -150,6 +150,11 @@ class QueueChecks:
         controller = controller_of(last)
         return str(controller["uid"]) if controller else uid_of(last)
 
+    def age(self, tree: Tree) -> str:
+        """Return when the workload of a gang or of a Job was created; a pod of what scales has an age of its own."""
+        above = [each for each in (tree, *self._expected.owners_of(tree)) if each["kind"] in WORKLOAD_GANGS]
+        return str((above or [tree])[-1]["metadata"]["creationTimestamp"])
+
     def _check_order(self) -> None:
         """Whoever is opened while an older one of the same tier waits on the same row needs a reason."""
         api = self._expected.api
@@ -198,6 +203,8 @@ class QueueChecks:
         latest = max(stamps, default=unit.created if unit.tree["kind"] == "Pod" else "")
         if not latest or latest >= since or seconds_of(since) - seconds_of(latest) < 2:
             return False
+        if self.age(unit.tree) >= self.age(pod):
+            return False  # by the age of its workload it is no older
         mine, bounds = [expected.ask_of(pod)], expected.bounds(tenant)
         rows = expected.rows(tenant)
         shared = [row for row in rows if row.sum(mine) and row.sum(unit.whole)]

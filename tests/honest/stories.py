@@ -109,6 +109,15 @@ STORIES: dict[str, History] = {
         apply("Pod", "next"),
         gpus=4,
     ),
+    # The pods of each gang count, whatever else the account has.
+    "a gang waits to grow while it and another one run": told(
+        "Hold",
+        apply("LeaderWorkerSet", "one", size=2),
+        apply("LeaderWorkerSet", "two", size=2),
+        do("scale", 8, name="two", to=2, how="scale"),
+        do("wait", 5),
+        gpus=4,
+    ),
     # A warning tells what becomes of the pods.
     "a tenant that warns is told of pods that run": told(
         "Warn",
