@@ -12,7 +12,7 @@ from webhook.ledger.protocol import Booked, GangBooking
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
-from .accounts import TEAM, a_booking, a_gang, an_account, an_entry, reserved, tenant
+from .accounts import TEAM, a_booking, a_gang, a_sum, an_account, an_entry, reserved, tenant
 
 
 def total(account: Account, of: Tenant) -> Decimal:
@@ -102,6 +102,14 @@ def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
     draft = Draft(an_account(victim, held=4), tenant(3))
     assert isinstance(draft.book(a_booking("another", controller="job")), Shortfall)
     assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
+
+
+def test_pods_of_several_gangs_are_summed_apart():
+    gangs = [a_gang(uid, Charge(gpus=Decimal(2), tier="gpu-batch")) for uid in ("one", "two")]
+    sums = [a_sum(2, namespace=TEAM, of=uid) for uid in ("one", "two")]
+    draft = Draft(an_account(*gangs, *sums), tenant(9))
+    assert isinstance(draft.book(a_booking("another")), Booked)
+    assert draft.account.entries[:4] == (*gangs, *sums)
 
 
 SPACES = [TEAM, "second", "third", "fourth"]

@@ -21,10 +21,6 @@ NOT_OPENED = "GateNotOpened"
 """The reason of the Event on a pod whose turn has come, and whose gate somebody else keeps shut."""
 
 
-ALL = Decimal("Infinity")
-"""Kept of a row: all that gets free there."""
-
-
 class HeldPlace(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
 
