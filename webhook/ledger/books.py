@@ -6,7 +6,6 @@ a slot with its pods inside, a ResourceClaim is a slot that its pods share, the 
 slot of that pod, and a second create of a name is in the slot of the name.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -67,18 +66,44 @@ class Books:
         self._tenant = tenant
         self._sum = self._nothing = (NOTHING,) * len(tenant.rows)
         self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}
-        self._gangs = {each.gang: _gang_slot(each) for each in self._entries if each.is_gang}
-        self._drawing = {each.gang for each in self._entries if not each.is_gang}
-        self._inherited = {each.slot for each in self._entries if each.slot and not each.is_gang}
+        self._gangs = {each.gang: _gang_slot(each) for each in self._entries if each.kind}
+        self._drawing = {(each.namespace, each.of) for each in self._entries if not each.kind}
+        self._inherited = {each.slot for each in self._entries if each.slot and not each.kind}
         self._slots: dict[str, _Slot] = {}
-        self._standing = defaultdict[str, list[Entry]](list)
+        self._standing: dict[str, list[Entry]] = {}
         self._slot_of: dict[str, str] = {}
+        self._known: dict[tuple[Decimal, str | None, str | None], Amounts] = {}
         for each in self._entries:
             self._stand(each, self._slot(each))
+        self._add_up()
+
+    def _add_up(self) -> None:
+        """Sum all slots: first their own entries, then the slots inside them, then the outermost slots."""
+        # 1. Most slots have one entry and nothing inside.
+        own, outer = dict[str, Amounts](), dict[str, str]()
         for slot, standing in self._standing.items():
-            outer = self._outer(standing)
+            around = self._outer(standing)
             for each in standing:
-                self._put(self._parts(each, slot, outer))
+                for part in self._parts(each, slot, around):
+                    before = own.get(part.slot)
+                    own[part.slot] = part.amounts if before is None else tuple(map(max, before, part.amounts))
+                    outer[part.slot] = part.outer
+
+        # 2. Slots inside of others.
+        inside = dict[str, Amounts]()
+        for slot, around in outer.items():
+            if around:
+                inside[around] = tuple(map(Decimal.__add__, inside.get(around, self._nothing), own[slot]))
+
+        # 3. Thousands of slots have few different amounts, so each is added once.
+        alike = dict[int, tuple[Amounts, int]]()
+        for slot, around in outer.items():
+            found = self._slots[slot] = _Slot(around, own[slot], inside.get(slot, self._nothing))
+            if not around:
+                amounts = found.value if slot in inside else found.own
+                alike[id(amounts)] = amounts, alike.get(id(amounts), (amounts, 0))[1] + 1
+        for amounts, times in alike.values():
+            self._sum = tuple(total + times * gpus for total, gpus in zip(self._sum, amounts, strict=True))
 
     @property
     def usage(self) -> dict[QuotaRow, Decimal]:
@@ -122,7 +147,7 @@ class Books:
 
     def _slot(self, entry: Entry) -> str:
         """Return the slot of an entry: that of the pod that it replaces, or that of its name, never both."""
-        if entry.is_gang:
+        if entry.kind:
             return _gang_slot(entry)
         if not entry.uid:
             return f"pods of {entry.namespace}/{entry.of}"
@@ -149,32 +174,44 @@ class Books:
 
     def _outer(self, standing: Sequence[Entry]) -> str:
         """Return the slot around a slot: that of the gang to which all entries of the slot belong."""
-        if standing[0].is_gang or len({each.gang for each in standing}) > 1:
+        first = standing[0]
+        if not self._gangs or first.kind or (len(standing) > 1 and len({each.gang for each in standing}) > 1):
             return ""
-        return self._gangs.get(standing[0].gang, "")
+        return self._gangs.get((first.namespace, first.of), "")
 
     def _stand(self, entry: Entry, slot: str) -> None:
-        self._standing[slot].append(entry)
-        if not entry.is_gang:
+        self._standing.setdefault(slot, []).append(entry)
+        if not entry.kind:
             self._slot_of.setdefault(entry.uid, slot)
 
     def _parts_of_next(self, entry: Entry) -> Iterator[_Part]:
         return self._parts(entry, self._slot_of_next(entry), self._outer([entry]))
 
     def _parts(self, entry: Entry, slot: str, outer: str) -> Iterator[_Part]:
+        wants = entry.wants
+        if len(wants) == 1 and not wants[0].shared and entry.instead_of is None:
+            yield _Part(slot, outer, self._amounts(wants[0]))
+            return
         instead = self._counts(entry.instead_of) if entry.instead_of is not None else ()
         own = [NOTHING] * len(self._nothing)
-        for charge in entry.wants:
+        for charge in wants:
             for nth, counts in enumerate(self._counts(charge)):
                 own[nth] += charge.own if counts and not (instead and instead[nth]) else NOTHING
             for claim, gpus in charge.shared.items():
-                yield _Part(
-                    _claim_slot(claim), "", tuple(gpus if counts else NOTHING for counts in self._counts(charge))
-                )
+                shared = tuple(gpus if counts else NOTHING for counts in self._counts(charge))
+                yield _Part(_claim_slot(claim), "", shared)
         yield _Part(slot, outer, tuple(own))
 
+    def _amounts(self, charge: Charge) -> Amounts:
+        """Return the GPUs of a charge on each row. Thousands of pods have few kinds of charges."""
+        kind = charge.gpus, charge.tier, charge.flavor
+        found = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = tuple(charge.gpus if counts else NOTHING for counts in self._counts(charge))
+        return found
+
     def _counts(self, charge: Charge) -> Sequence[bool]:
-        """Tell for each row whether a charge counts there. Thousands of pods have few kinds of charges."""
+        """Tell for each row whether a charge counts there."""
         kind = charge.tier, charge.flavor
         if kind not in self._counting:
             self._counting[kind] = [row.counts(*kind) for row in self._tenant.rows]
