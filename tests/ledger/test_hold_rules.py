@@ -221,7 +221,7 @@ async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> Non
     assert cluster.open() == ["C"]
 
 
-@STORIES.of("tier", replaced(queue, "_turn", lambda pod, _: (0, "", pod.uid)))
+@STORIES.of("tier", replaced(queue, "_turn", lambda pod, _: (0, "", pod.seen)))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
     await cluster.gated("A")
@@ -414,8 +414,8 @@ async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster
     assert cluster.open() == ["A"]
 
 
-def _by_its_own_age(pod: GatedPod, _: object) -> tuple[int, str, str]:
-    return -pod.priority, pod.gated.since, pod.uid
+def _by_its_own_age(pod: GatedPod, _: object) -> tuple[int, str, int]:
+    return -pod.priority, pod.gated.since, pod.seen
 
 
 @STORIES.of("age", replaced(queue, "_turn", _by_its_own_age))

@@ -27,7 +27,7 @@ def waits(pod: GatedPod, *, short: bool = False, gang: str = "", pods: int = 1) 
     charge = Charge(Decimal(pods), "gpu-training")
     booking = GangBooking(f"uid-{gang}", "Job.batch", "lab", gang, Tenant("alpha"), (charge,)) if gang else None
     no_room = Shortfall(charge, ROW, {ROW: Decimal(6)}) if short else None
-    return Queued(QueuedUnit((pod,) * pods, (-1000, "", pod.uid), booking), no_room)
+    return Queued(QueuedUnit((pod,) * pods, (-1000, "", 0), booking), no_room)
 
 
 def _workload_of(uid: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from itertools import count
 
 import msgspec
 
@@ -10,10 +11,11 @@ from webhook.ledger.protocol import Gated, Holding
 
 
 class GatedPod(msgspec.Struct, frozen=True):
-    """A pod behind our gate."""
+    """A pod behind our gate. `seen` counts the pods in the order in which this leader saw them."""
 
     uid: str
     holding: Holding
+    seen: int = 0
 
     @property
     def gated(self) -> Gated:
@@ -39,6 +41,7 @@ class GatedPods:
     def __init__(self) -> None:
         self._pods: defaultdict[str, dict[str, GatedPod]] = defaultdict(dict)
         self._namespace_of: dict[str, str] = {}
+        self._seen = count()
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._namespace_of
@@ -62,7 +65,8 @@ class GatedPods:
 
     def put(self, uid: str, holding: Holding) -> None:
         """Note that a gated pod exists."""
-        self._pods[holding.namespace][uid] = GatedPod(uid, holding)
+        before = self._pods[holding.namespace].get(uid)
+        self._pods[holding.namespace][uid] = GatedPod(uid, holding, before.seen if before else next(self._seen))
         self._namespace_of[uid] = holding.namespace
 
     def take_out(self, uid: str) -> Holding | None:

@@ -17,15 +17,19 @@ from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant
 
 
+Turn = tuple[int, str, int]
+
+
 class QueuedUnit(msgspec.Struct, frozen=True):
     """A queued unit: a gang with those of its pods that exist, or a single pod.
 
-    `turn` is its sort key: the negated value of its tier, its creationTimestamp (RFC 3339), its uid. `grows`: the pod
-    belongs to a booked gang that waits to grow, so alone it may only use what the gang has already.
+    `turn` is its sort key: the negated value of its tier, its creationTimestamp (RFC 3339), and which of one second was
+    seen first. `grows`: the pod belongs to a booked gang that waits to grow, so alone it may only use what the gang has
+    already.
     """
 
     pods: tuple[GatedPod, ...]
-    turn: tuple[int, str, str]
+    turn: Turn
     gang: GangBooking | None = None
     grows: bool = False
 
@@ -104,18 +108,18 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
             found += (QueuedUnit((pod,), _turn(pod, declared), grows=waits) for pod in pods)
         if declared is None or not asked or is_let_in:
             continue
-        ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.uid))
+        ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.seen))
         rank, since, _ = max(_turn(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
         booking = GangBooking(
             key[1], declared.kind, declared.namespace, declared.name, tenant, asked, generation=declared.generation
         )
-        found.append(QueuedUnit(tuple(ordered), (rank, since, key[1]), booking))
+        found.append(QueuedUnit(tuple(ordered), (rank, since, min(each.seen for each in pods)), booking))
     return sorted(found, key=lambda each: each.turn)
 
 
-def _turn(pod: GatedPod, maker: Declared | None) -> tuple[int, str, str]:
+def _turn(pod: GatedPod, maker: Declared | None) -> Turn:
     """Return the sort key of a pod: the age of the Job or gang that makes it, or its own if a workload scales."""
-    return -pod.priority, (maker.created if maker else "") or pod.gated.since, pod.uid
+    return -pod.priority, (maker.created if maker else "") or pod.gated.since, pod.seen
 
 
 def queued_with(pod: GatedPod, view: PodView) -> GangKey | None:
