@@ -16,7 +16,6 @@ from webhook.ledger.protocol import Booking, Declared, GangBooking
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant
 
-
 Turn = tuple[int, str, int]
 
 
