@@ -160,7 +160,7 @@ def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
         answers = [asked(installed, namespace, "explain", each) for each in (pod, "deploy/web")]
     for told in answers:
         assert "the total is at 4 of 2 GPUs; this pod asks for 1." in told
-        assert re.search(r"total +4 +0 +2 +0\n?", told)
+        assert re.search(r"total +4 +0 +0 +2 +0\n?", told)
 
 
 def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
