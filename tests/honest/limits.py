@@ -10,10 +10,11 @@ NOT_ASSERTED: dict[str, str] = {
     "replacement of a preempted pod refused | Demote Job": "two pods of a gang are preempted at once in a full total",
     "refused for GPUs that nobody will use": "a PodGroup whose pods went before the leader saw them holds its GPUs for "
     "createTimeoutSeconds",
-    "something is reserved for nobody | Demote": "a gang with pods in two tiers is charged for all at the declared one",
     "half a gang was admitted after a change of onExceed": "a gang that waits is not booked; once its quota refuses, "
     "pods that are made for it come without a gate and are booked one by one",
     # Documented limits
+    "something is reserved for nobody | Demote": "a scale demoted the gang: its running pods keep their tier, and its "
+    "lower tier reserves all of it, because a pod that is made again comes in that one",
     "half a gang of a new tenant was admitted": "NEW_TENANT: to one replica the namespace had no tenant",
     "waits for a gang that is gone": "ORPHANS: those of a LeaderWorkerSet, and of Jobs of one pod of a JobSet",
     # Errors of the oracle
