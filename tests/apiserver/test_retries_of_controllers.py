@@ -1,0 +1,64 @@
+"""A real controller whose pods a ResourceQuota refuses reserves the GPUs of its pods once, however often it tries."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from .conftest import new_namespace
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+TRIES = 6
+"""Creates of one controller that were refused after us: it waits 5 ms before the first of these, then twice as long."""
+
+
+def workload(kind: str, namespace: str, gpus: int) -> Tree:
+    """A Deployment or a Job of one pod."""
+    pod = gpu_pod("large", gpus, tier="gpu-batch")["spec"]
+    labels = {"app": "large", "gpu-tiers.dev/tier": "gpu-batch"}
+    metadata = {"name": "large", "namespace": namespace}
+    if kind == "Job":
+        template = {"metadata": {"labels": labels}, "spec": {**pod, "restartPolicy": "Never"}}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"selector": {"matchLabels": {"app": "large"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def refusals(installed: Installed, namespace: str) -> list[Tree]:
+    """The Events by which its controller tells of creates that failed."""
+    kubectl = installed.cluster.kubectl
+    found = kubectl(
+        "get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate", "--output=json"
+    )
+    events: list[Tree] = found.json()["items"]
+    return events
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job"])
+def test_all_tries_share_one_slot_and_another_namespace_gets_the_rest(
+    installed: Installed, namespace: str, kind: str
+) -> None:
+    kubectl = installed.cluster.kubectl
+    with new_namespace(installed.cluster) as other, ExitStack() as stack:
+        either = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace, other]}
+        allowed = {"quotas": [{"gpus": 10}], "namespaceSelector": {"matchExpressions": [either]}}
+        stack.enter_context(installed.tenant_for(namespace, namespace, **allowed))
+        kubectl("create", "quota", "none", "--hard=pods=0", f"--namespace={namespace}")
+        assert installed.create(workload(kind, namespace, 8), namespace).code == 0
+
+        # 1. It tries again and again, and each refusal names the ResourceQuota, which comes after us.
+        installed.eventually(
+            lambda: sum(each.get("count", 1) for each in refusals(installed, namespace)) >= TRIES, "its tries"
+        )
+        assert all("exceeded quota: none" in each["message"] for each in refusals(installed, namespace))
+
+        # 2. One slot holds all tries, so the rest of the tenant's GPUs is free.
+        installed.eventually(lambda: installed.usage(namespace) == "total 0/10 (+8 reserved)", "one slot")
+        assert installed.create(gpu_pod("rest", 2, tier="gpu-batch"), other).code == 0
+        assert installed.create(gpu_pod("more", 1, tier="gpu-batch"), other).code != 0
+
+        # 3. Once it may, its pod fills that slot.
+        kubectl("delete", "quota", "none", f"--namespace={namespace}")
+        installed.eventually(lambda: installed.usage(namespace) == "total 10/10", "its pod, in the slot")
