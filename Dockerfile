@@ -12,13 +12,16 @@ COPY certs certs
 COPY listener listener
 COPY webhook webhook
 # Libraries stay as bytecode without their sources (and kubernetes' thousand models without their docstrings): that
-# halves the image. The project itself keeps both, for its tracebacks.
+# halves the image. The project itself keeps both, for its tracebacks. Its tables are parsed once, here, because nothing
+# can be written where the image runs.
 RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
  && /opt/gpu-tiers/bin/pip uninstall --yes setuptools pip \
  && python3 -m compileall -q -b -o 2 /opt/gpu-tiers/lib/python3*/site-packages/kubernetes \
  && python3 -m compileall -q -b -x '/(webhook|certs|listener)/' /opt/gpu-tiers/lib \
  && find /opt/gpu-tiers/lib \( -name '*.py' -o -name '*.py[ix]' -o -name '*.pxd' \) \
       -not -path '*/webhook/*' -not -path '*/certs/*' -not -path '*/listener/*' -delete \
+ && /opt/gpu-tiers/bin/python -c "import webhook.policy.classification.classify; \
+      from webhook.policy.values.accelerators import table; table()" \
  && mkdir /opt/gpu-tiers/python \
  && /opt/gpu-tiers/bin/python -c "from webhook.policy.checkpoint.listener_text import listener_texts as texts; \
       [open('/opt/gpu-tiers/python/' + name, 'w').write(text) for name, text in texts().items()]"

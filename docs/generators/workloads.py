@@ -5,30 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from generators import workload_texts as texts
 from generators.tables import anchor, bullet, code, either, page, table, words, wrapped
 from webhook.policy.classification.clues import PORTS
-from webhook.policy.classification.vocabulary.command_phrases import (
-    CHECKS,
-    DOZING,
-    LAUNCHERS,
-    LONGEST,
-    OVERRIDES,
-    VARIABLES,
-    Commands,
-)
-from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
-from webhook.policy.classification.vocabulary.name_words import (
-    EXERCISES,
-    NAME_WORDS,
-    ONE_OFF_TASKS,
-    SCRIPT_WORDS,
-    SYSTEM_IMAGES,
-)
-from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
+from webhook.policy.classification.vocabulary import COMMANDS, LONGEST, WORDS, Commands, Phrases
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import LAUNCHER_LABELS, WELL_KNOWN_LABELS, KindRow, Templates
+from webhook.policy.workloads.kinds.table import POD_LABELS, KindRow, Templates
 from webhook.policy.workloads.pod_counts import once
 from webhook.policy.workloads.workload_types import WorkloadType
 
-_PAGE = "`webhook/policy/workloads/kinds/` and `webhook/policy/classification/vocabulary/`"
+_PAGE = "`webhook/policy/workloads/kinds/` and `webhook/policy/classification/`"
 _SOURCES = {
     "command": "command",
     "variable": "variable",
@@ -64,7 +47,7 @@ def workload_words() -> str:
     """The page of words, whole."""
     return page(
         "Words behind a guess",
-        "`webhook/policy/classification/vocabulary/`",
+        "`webhook/policy/classification/`",
         texts.WORDS_WHY,
         texts.WORDS_HOW,
         *_words(),
@@ -82,13 +65,13 @@ def _type(row: KindRow, *, short: bool = False) -> str:
         return row.type + (", unless it runs something else" if short and row.unless else _unless(row.unless))
     if row.usual:
         return f"usually {row.usual}" + ("" if short else _unless(row.before_usual))
-    types = dict.fromkeys(workload_type for _, workload_type in row.fields)
+    types = dict.fromkeys(row.fields.values())
     told = [f"{workload_type} where {either(_fields(row, workload_type))} is filled, else " for workload_type in types]
     return "".join([*told, "told by what runs in it"])
 
 
 def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
-    return [code(field) for field, told in row.fields if told is workload_type]
+    return [code(field) for field, told in row.fields.items() if told is workload_type]
 
 
 def _unless(sources: Iterable[str]) -> str:
@@ -144,27 +127,26 @@ def _says(count: object) -> str:
 
 
 def _labels() -> Iterator[tuple[str, str]]:
-    for key, value, workload_type, source in WELL_KNOWN_LABELS:
-        yield f"[{code(f'{key}={value}' if value else key)}]({source})", workload_type
-    for key, workload_type, source in LAUNCHER_LABELS:
-        yield f"[{code(key)}]({source})", f"usually {workload_type}"
+    for each in POD_LABELS:
+        label = code(f"{each.key}={each.value}" if each.value else each.key)
+        yield f"[{label}]({each.source})", each.type or f"usually {each.usual}"
 
 
 def _words() -> Iterator[str]:
     """A section for each list of words, those of commands first."""
-    yield from _section("Images of cluster components", {}, SYSTEM_IMAGES)
-    yield from _section("Options that change the type", OVERRIDES)
-    yield from _section("Programs", PROGRAMS)
-    yield from _section("Launchers", LAUNCHERS)
-    yield from _section("Commands that wait", {WorkloadType.INTERACTIVE: DOZING})
-    yield from _section("Commands that look at the GPUs", CHECKS)
-    yield from _section("Names of variables", VARIABLES)
-    yield from _section("Words of scripts", _by_type(SCRIPT_WORDS))
-    trained = _by_type(dict.fromkeys(sorted(EXERCISES), WorkloadType.TRAINING))
+    yield from _section("Images of cluster components", {}, WORDS.system_images)
+    yield from _section("Options that change the type", COMMANDS.overrides)
+    yield from _section("Programs", COMMANDS.programs)
+    yield from _section("Launchers", COMMANDS.launchers)
+    yield from _section("Commands that wait", {WorkloadType.INTERACTIVE: COMMANDS.dozing})
+    yield from _section("Commands that look at the GPUs", COMMANDS.checks)
+    yield from _section("Names of variables", COMMANDS.variables)
+    yield from _section("Words of scripts", _by_type(WORDS.script_words))
+    trained = _by_type(dict.fromkeys(sorted(WORDS.exercises), WorkloadType.TRAINING))
     yield from _section("Scripts named after what is trained", trained)
-    yield from _section("Words of images", _by_type(IMAGE_WORDS))
-    yield from _section("Words of names", _by_type(NAME_WORDS))
-    yield from _section("Words of serving or batch", {}, ONE_OFF_TASKS)
+    yield from _section("Words of images", _by_type(WORDS.image_words))
+    yield from _section("Words of names", _by_type(WORDS.name_words))
+    yield from _section("Words of serving or batch", {}, WORDS.one_off_tasks)
     yield from _section("Ports", _by_type({str(port): workload_type for port, workload_type in PORTS.items()}))
 
 
@@ -175,7 +157,7 @@ def _section(title: str, found: Mapping[WorkloadType, Commands], plain: Iterable
     yield from _block(words(", ".join(sorted(plain))))
     for workload_type, commands in found.items():
         yield f"### {title}: {workload_type}"
-        yield from _block(words(commands.phrases))
+        yield from _block(words(", ".join(commands.phrases)))
         yield from _block("\n".join(commands.patterns))
 
 
@@ -186,4 +168,4 @@ def _block(text: str) -> Iterator[str]:
 
 def _by_type(types: Mapping[str, WorkloadType]) -> dict[WorkloadType, Commands]:
     words_of = {found: [word for word, each in types.items() if each is found] for found in types.values()}
-    return {workload_type: Commands(", ".join(found)) for workload_type, found in words_of.items()}
+    return {workload_type: Commands(Phrases(found)) for workload_type, found in words_of.items()}

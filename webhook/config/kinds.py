@@ -1,17 +1,15 @@
 """Kinds of workloads that the policy file adds to the table or describes anew: their fields, and the rows they make."""
 
-from itertools import takewhile
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from msgspec.structs import replace
 from pydantic import Field, model_validator
 
 from webhook.config.sections import Section, matching
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import KindRow, Templates
-from webhook.policy.workloads.pod_counts import PodCount, counted_at, one
+from webhook.policy.workloads.kinds.rows import holder_of, row_over
+from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload_types import WorkloadType
 
 LabelKey = Annotated[
@@ -68,24 +66,10 @@ class TemplateSection(Section):
 
     @model_validator(mode="after")
     def _in_one_item(self) -> Self:
-        if "*" in (*self._below(self.path), *self._below(self.replicas or "")):
+        below = len(holder_of(self.path, self.replicas))
+        if "*" in (*steps(self.path)[below:], *steps(self.replicas or "")[below:]):
             raise ValueError(f"replicas: {self.replicas} must lie in the same item as path: {self.path}")
         return self
-
-    def templates(self) -> Templates:
-        """As the table says it: from the object that holds both the template and the number."""
-        count: PodCount = counted_at(".".join(self._below(self.replicas))) if self.replicas else one
-        return Templates(".".join(self._holder()), ".".join(self._below(self.path)), count, self.form)
-
-    def _holder(self) -> list[str]:
-        path = steps(self.path)
-        if self.replicas is None:
-            return path if path[-1] == "*" else path[:-1]
-        both = zip(path, steps(self.replicas), strict=False)
-        return [step for step, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
-
-    def _below(self, path: str) -> list[str]:
-        return steps(path)[len(self._holder()) :]
 
 
 class OwnKindSection(KindSection):
@@ -122,20 +106,14 @@ class OwnKindSection(KindSection):
         return self
 
     def row(self) -> KindRow:
-        known = BUILT_IN.by_kind.get(self.group_kind) or KindRow(
-            self.group, self.kind, self.plural or "", "the policy file"
-        )
-        return replace(known, **self._given())
+        """Return the row of this kind, or that of the table with the fields that are written here in place of its own.
 
-    def _given(self) -> dict[str, Any]:
-        given: dict[str, Any] = {"plural": self.plural} if self.plural else {}
+        A type that is written replaces all that the table says of the type.
+        """
+        entry = self.model_dump(by_alias=True, exclude_defaults=True)
         if self.type or self.usual_type:
-            given |= {"type": self.type, "usual": self.usual_type, "fields": (), "unless": ()}
-        if self.templates:
-            given["templates"] = tuple(each.templates() for each in self.templates)
-        if self.gang is not None:
-            given["gang"] = self.gang
-        given |= {name: value for name, value in (("gang_label", self.gang_label), ("scale", self.scale)) if value}
-        if self.pod_labels or self.gang_label:
-            given["labels"] = ({self.gang_label: None} if self.gang_label else {}) | self.pod_labels
-        return given
+            entry |= {"type": self.type, "usualType": self.usual_type, "fields": {}, "unless": ()}
+        if self.gang_label:
+            entry["podLabels"] = {self.gang_label: None} | self.pod_labels
+        known = BUILT_IN.by_kind.get(self.group_kind)
+        return row_over(known or KindRow(self.group, self.kind, "", "the policy file"), entry)

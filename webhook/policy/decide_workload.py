@@ -104,7 +104,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     name = at(tree, field) if field else None
     if isinstance(name, str):
         class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
-    elsewhere = manager_elsewhere(tree, facts.owners[0].kind) != ""
+    elsewhere = manager_elsewhere(tree, facts.owners[0].row) != ""
     if elsewhere or is_suspended(tree):  # who lets it run may choose its nodes
         policy = replace(policy, flavor_unnamed="WhenBound")
     decisions = tuple(_of_templates(facts, policy))

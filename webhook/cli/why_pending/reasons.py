@@ -27,7 +27,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.templates import pod_templates
-from webhook.policy.workloads.workload import MANAGED_BY, has_ended, is_suspended, manager_elsewhere
+from webhook.policy.workloads.workload import has_ended, is_suspended, manager_elsewhere
 from webhook.report.waiting import (
     PENDING,
     RefusedPods,
@@ -119,7 +119,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
         age = (datetime.now(UTC) - created).total_seconds()
-        if has_ended(document.tree) or _held_back(document) or age > YOUNG:
+        if has_ended(document.tree) or _held_back(asked, document) or age > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
@@ -205,7 +205,7 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     if has_ended(document.tree):
         yield f"It has {_end_of(document.tree)}, and makes no pods any more."
-    elif held_back := _held_back(document):
+    elif held_back := _held_back(asked, document):
         yield held_back
         for each in await kueue_about(asked, document):
             yield each
@@ -221,13 +221,14 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
 
 
-def _held_back(document: Document) -> str:
+def _held_back(asked: AskedCluster, document: Document) -> str:
     """Why its own controller makes no pods, by its spec; "" where it does."""
     if is_suspended(document.tree):
         return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
-    manager = manager_elsewhere(document.tree, document.group_kind)
-    place, _ = MANAGED_BY.get(document.group_kind, ("", ()))
-    return f"{manager} manages it ({place}), so its own controller makes no pods here." if manager else ""
+    row = asked.policy.kinds.by_kind.get(document.group_kind)
+    if row and row.managed_by and (manager := manager_elsewhere(document.tree, row)):
+        return f"{manager} manages it ({row.managed_by.field}), so its own controller makes no pods here."
+    return ""
 
 
 def _end_of(tree: Tree) -> str:

@@ -8,27 +8,19 @@ from msgspec import structs
 
 from webhook.policy.classification.commands import runs_a_script
 from webhook.policy.classification.evidence import CONTAINER_NAME, REMEMBERED, Hint, Subject, telling
-from webhook.policy.classification.vocabulary.command_phrases import LONGEST, VARIABLES, pattern_of
-from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
-from webhook.policy.classification.vocabulary.name_words import (
-    METHODS,
-    NAME_WORDS,
-    ONE_OFF_TASKS,
-    SCRIPT_WORDS,
-    SYSTEM_IMAGES,
-)
+from webhook.policy.classification.vocabulary import COMMANDS, LONGEST, WORDS, pattern_of
 from webhook.policy.workloads.workload_types import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
-_NAMES = NAME_WORDS.keys() | ONE_OFF_TASKS
+_NAMES = WORDS.name_words.keys() | WORDS.one_off_tasks
 _PROGRAM_NAMES = {
     word: workload_type
-    for word, workload_type in NAME_WORDS.items()
-    if workload_type is not BATCH and IMAGE_WORDS.get(word) is workload_type and word not in SCRIPT_WORDS
+    for word, workload_type in WORDS.name_words.items()
+    if workload_type is not BATCH and WORDS.image_words.get(word) is workload_type and word not in WORDS.script_words
 }
 """What names and images say alike: right in 95 % of the labelled manifests with such a variable. BATCH_SIZE is none."""
-_SYSTEM_IMAGE = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(SYSTEM_IMAGES))})(?![a-z\d])")
+_SYSTEM_IMAGE = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(WORDS.system_images))})(?![a-z\d])")
 
 IN_AN_IMAGE = (INTERACTIVE, BATCH, SERVING, TRAINING)
 """Of several words of an image: training last, since a person may wait for what else it may be."""
@@ -108,7 +100,7 @@ def by_what_is_around(subject: Subject) -> Hint | None:
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
     """By the whole name of an environment variable."""
-    entries = VARIABLES.items()
+    entries = COMMANDS.variables.items()
     found = (workload_type for workload_type, commands in entries if pattern_of(commands).fullmatch(name.lower()))
     return next((Hint(workload_type, name) for workload_type in found), None)
 
@@ -117,9 +109,9 @@ def variable_hint(name: str) -> Hint | None:
 def name_hint(name: str, *, ends: bool) -> Hint | None:
     """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
     for word in reversed(_words(name)):
-        if word in ONE_OFF_TASKS:
+        if word in WORDS.one_off_tasks:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
-        workload_type = NAME_WORDS.get(word)
+        workload_type = WORDS.name_words.get(word)
         if workload_type and not (ends and workload_type is WorkloadType.SERVING):
             return Hint(workload_type, word)
     return None
@@ -128,8 +120,8 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
 def _words(name: str) -> list[str]:
     """The words that tell; beside a one-off task, the method by which something was trained tells nothing."""
     words = list(telling(name.lower(), _NAMES))
-    if any(word in ONE_OFF_TASKS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
-        return [word for word in words if word not in METHODS]
+    if any(word in WORDS.one_off_tasks or WORDS.name_words[word] is WorkloadType.BATCH for word in words):
+        return [word for word in words if word not in WORDS.methods]
     return words
 
 
@@ -147,7 +139,7 @@ def by_image(subject: Subject) -> Hint | None:
 def by_server(subject: Subject) -> Hint | None:
     """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
     named = by_name(structs.replace(subject, ends=False))
-    if named is None or named.type is not SERVING or named.words in ONE_OFF_TASKS:
+    if named is None or named.type is not SERVING or named.words in WORDS.one_off_tasks:
         return None
     serves = any(hint.type is SERVING for hint in _packed(subject))
     return named._replace(clue=f"{named.clue} and image") if serves else None
@@ -181,10 +173,12 @@ def image_hints(image: str) -> tuple[Hint, ...]:
     if slash and ("." in host or ":" in host):
         path = rest
     path, _, tag = path.partition(":")
-    words = list(telling(path, IMAGE_WORDS)) or list(telling(tag, IMAGE_WORDS))  # tags list what is built in as well
+    words = list(telling(path, WORDS.image_words)) or list(
+        telling(tag, WORDS.image_words)
+    )  # tags list what is built in as well
     if words[:1] == [_NIM]:
         words = [_NIM]
-    return tuple(Hint(IMAGE_WORDS[word], word) for word in words)
+    return tuple(Hint(WORDS.image_words[word], word) for word in words)
 
 
 def by_probe(subject: Subject) -> Hint | None:

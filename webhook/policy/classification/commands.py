@@ -5,20 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from webhook.policy.classification.evidence import REMEMBERED, Hint, Subject, Weight, telling
-from webhook.policy.classification.vocabulary.command_phrases import (
-    CHECKS,
-    DOZING,
-    LAUNCHERS,
-    LONGEST,
-    NOISE,
-    OVERRIDES,
-    SCRIPT,
-    WAITING,
-    Commands,
-    pattern_of,
-)
-from webhook.policy.classification.vocabulary.name_words import EXERCISES, ONE_OFF_TASKS, ONE_OFF_VERBS, SCRIPT_WORDS
-from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
+from webhook.policy.classification.vocabulary import COMMANDS, LONGEST, WORDS, Commands, pattern_of
 from webhook.policy.workloads.workload_types import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
@@ -52,8 +39,8 @@ _WRAPPED = re.compile(
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
-_NOISE, _SCRIPT = re.compile(NOISE), re.compile(SCRIPT)
-_SCRIPTS = SCRIPT_WORDS.keys() | ONE_OFF_TASKS
+_NOISE, _SCRIPT = re.compile(COMMANDS.noise), re.compile(COMMANDS.script)
+_SCRIPTS = WORDS.script_words.keys() | WORDS.one_off_tasks
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _OF_ANYTHING = frozenset(["app", "main", "server"])
 """Scripts so called may do anything."""
@@ -102,10 +89,10 @@ def _hints(text: str, *, ends: bool, made: bool) -> tuple[Hint, ...]:
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
     return (
         tuple(_overrides(text))
-        or (*_first_of(PROGRAMS, text, Weight.WORK), *_scripts(text, ends=ends))
+        or (*_first_of(COMMANDS.programs, text, Weight.WORK), *_scripts(text, ends=ends))
         or tuple(_wrapped(text, ends=ends))
-        or tuple(_first_of(LAUNCHERS, text, Weight.LAUNCHER))
-        or tuple(_waits(text, WAITING if made else DOZING))
+        or tuple(_first_of(COMMANDS.launchers, text, Weight.LAUNCHER))
+        or tuple(_waits(text, COMMANDS.waiting if made else COMMANDS.dozing))
         or tuple(_looks(text, ends=ends))
     )
 
@@ -141,7 +128,7 @@ def runs_a_script(command: str) -> bool:
 
 
 def _overrides(text: str) -> Iterator[Hint]:
-    for workload_type, commands in OVERRIDES.items():
+    for workload_type, commands in COMMANDS.overrides.items():
         match = pattern_of(commands).search(text)
         if match:
             yield Hint(workload_type, match.group(0).rpartition(" ")[2])
@@ -180,7 +167,7 @@ def _waits(text: str, commands: Commands) -> Iterator[Hint]:
 
 def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
     """A look at the GPUs; if the workload doesn't end, a look before a script tells nothing."""
-    hints = list(_first_of(CHECKS, text, Weight.LOOKS))
+    hints = list(_first_of(COMMANDS.checks, text, Weight.LOOKS))
     if ends or not _SCRIPT.search(text):
         yield from hints
 
@@ -189,14 +176,14 @@ def script_type(name: str, *, ends: bool) -> WorkloadType | None:
     """By the first word that tells; a server of training (serve_trainer.py) is still a server."""
     words = _words(name)
     if not words:
-        return WorkloadType.TRAINING if any(True for _ in telling(name, EXERCISES)) else None
+        return WorkloadType.TRAINING if any(True for _ in telling(name, WORDS.exercises)) else None
     if not _LAST_STEPS.isdisjoint(words):
         return WorkloadType.TRAINING  # prepare_and_train.py
-    told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
+    told = [WORDS.script_words[word] for word in words if word in WORDS.script_words]
     trains = told[:1] == [WorkloadType.TRAINING]
-    if not told or (trains and words[0] in ONE_OFF_VERBS):
+    if not told or (trains and words[0] in WORDS.one_off_verbs):
         return WorkloadType.BATCH if ends else WorkloadType.SERVING
-    if WorkloadType.SERVING in told and (trains or words[0] in ONE_OFF_TASKS):
+    if WorkloadType.SERVING in told and (trains or words[0] in WORDS.one_off_tasks):
         return WorkloadType.SERVING
     return told[0]
 
@@ -210,11 +197,11 @@ def _words(name: str) -> list[str]:
 
 def _is_an_aim(word: str) -> bool:
     """Tells whether a package is called after what its modules do: `app.consumer` is no app, `train.main` trains."""
-    return SCRIPT_WORDS.get(word) is not WorkloadType.SERVING
+    return WORDS.script_words.get(word) is not WorkloadType.SERVING
 
 
 def after_its_folder(script: re.Match[str]) -> str:
     """`mnist/main.py` is called after its folder, if that is called after training; `data/main.py` is anything."""
     folder, name = script.groups()
-    trains = any(SCRIPT_WORDS.get(word) is WorkloadType.TRAINING for word in telling(folder, SCRIPT_WORDS))
-    return f"{folder}.{name}" if trains or any(True for _ in telling(folder, EXERCISES)) else script.group(0)
+    trains = any(WORDS.script_words.get(word) is WorkloadType.TRAINING for word in telling(folder, WORDS.script_words))
+    return f"{folder}.{name}" if trains or any(True for _ in telling(folder, WORDS.exercises)) else script.group(0)

@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.objects.containers import Container
 from webhook.objects.pods import OwnerReference, Pod
-from webhook.policy.classification.vocabulary.command_phrases import LONGEST
+from webhook.policy.classification.vocabulary import LONGEST
 from webhook.policy.quota.shares import ANNOTATIONS, holder_by
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.kinds.table import Source

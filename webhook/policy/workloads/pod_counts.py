@@ -14,6 +14,12 @@ from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import Tree, all_at, at, mapped
 
 PodCount = Callable[[Tree], int]
+"""Told by the part that holds a template."""
+GroupCount = Callable[[Tree, Tree], int]
+"""Told by the workload, and the part that holds a template."""
+POD_COUNTS: dict[str, PodCount] = {}
+GROUP_COUNTS: dict[str, GroupCount] = {}
+"""The counts that the table of kinds may name (policy/workloads/kinds/)."""
 
 MOST_PODS = 1_000_000
 """More pods than any cluster holds: a count above it is a mistake, not a workload."""
@@ -26,11 +32,22 @@ _INDEXES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 NOTEBOOK_STOPPED = "kubeflow-resource-stopped"
 
 
+def pod_count(count: PodCount) -> PodCount:
+    """Let the table of kinds name a count."""
+    return POD_COUNTS.setdefault(count.__name__, count)
+
+
+def group_count(count: GroupCount) -> GroupCount:
+    """Let the table of kinds name a count."""
+    return GROUP_COUNTS.setdefault(count.__name__, count)
+
+
 def one(_: Tree) -> int:
     """One pod."""
     return 1
 
 
+@pod_count
 def one_per_node(_: Tree) -> int:
     """Counted as one pod; a DaemonSet makes one on each node."""
     return 1
@@ -51,24 +68,28 @@ def counted_at(path: str) -> PodCount:
     return count
 
 
+@pod_count
 def job_pods(spec: Tree) -> int:
     """As many as the Job runs at once: `parallelism`, at most `completions`."""
     parallelism = whole(spec, "parallelism", 1)
     return min(parallelism, whole(spec, "completions", parallelism))
 
 
+@pod_count
 def jobset_pods(replicated_job: Tree) -> int:
     """The pods of one Job, times `replicas`."""
     job = at(replicated_job, "template.spec")
     return replicas(replicated_job) * job_pods(job if isinstance(job, dict) else {})
 
 
+@pod_count
 def group_workers(spec: Tree) -> int:
     """`replicas` groups of `size` pods, without the leaders if there is a leaderTemplate."""
     leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
     return replicas(spec) * max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
 
 
+@pod_count
 def ray_workers(group: Tree) -> int:
     """`replicas` within `minReplicas` and `maxReplicas`, times `numOfHosts`; none if the group is suspended."""
     if group.get("suspend") is True:
@@ -78,6 +99,7 @@ def ray_workers(group: Tree) -> int:
     return wished * whole(group, "numOfHosts", 1)
 
 
+@pod_count
 def ray_submitters(spec: Tree) -> int:
     """One pod in `submissionMode: K8sJobMode`, which is the default."""
     return 1 if spec.get("submissionMode") in (None, "", "K8sJobMode") else 0
@@ -89,16 +111,19 @@ def _most(group: Tree) -> int:
     return MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
 
 
+@pod_count
 def kserve_replicas(component: Tree) -> int:
     """As many as `minReplicas` says; 0 scales to zero."""
     return whole(component, "minReplicas", 1)
 
 
+@pod_count
 def kserve_workers(predictor: Tree) -> int:
     """The pods beside the head of a predictor that spans nodes."""
     return kserve_replicas(predictor) * max(whole(predictor, "workerSpec.pipelineParallelSize", 1) - 1, 0)
 
 
+@pod_count
 def llm_workers(spec: Tree) -> int:
     """The pods beside each group's leader; the parallelism gives the size of a group."""
     data, local = whole(spec, "parallelism.data", 0), whole(spec, "parallelism.dataLocal", 0)
@@ -106,11 +131,13 @@ def llm_workers(spec: Tree) -> int:
     return replicas(spec) * max(size - 1, 0)
 
 
+@pod_count
 def train_nodes(spec: Tree) -> int:
     """As many as `numNodes` says, else one."""
     return whole(spec, "trainer.numNodes", 1)
 
 
+@pod_count
 def nim_pods(service: Tree) -> int:
     """As many as `replicas`, or the autoscaler's `minReplicas`, times the pipeline stages."""
     scaled = at(service, "spec.scale.enabled") is True
@@ -118,36 +145,43 @@ def nim_pods(service: Tree) -> int:
     return wished * max(whole(service, "spec.multiNode.parallelism.pipeline", 1), 1)
 
 
+@pod_count
 def nim_stage_pods(service: Tree) -> int:
     """As for a NIMService; none if the service is not enabled."""
     return nim_pods(service) if service.get("enabled") is True else 0
 
 
+@pod_count
 def role_pods(role: Tree) -> int:
     """`replicas` groups (0 if absent) of `podGroupSize` pods."""
     return whole(role, "replicas", 0) * max(whole(role, "podGroupSize", 1), 1)
 
 
+@pod_count
 def pattern_pods(role: Tree) -> int:
     """`replicas` groups of `size` pods."""
     return replicas(role) * max(whole(role, "leaderWorkerPattern.size", 1), 1)
 
 
+@pod_count
 def entry_workers(role: Tree) -> int:
     """`replicas` times `workerReplicas`, beside the entry of each replica."""
     return replicas(role) * whole(role, "workerReplicas", 0)
 
 
+@pod_count
 def node_set_pods(spec: Tree) -> int:
     """As many as `replicas` says; one if it scales like a DaemonSet."""
     return 1 if spec.get("scalingMode") == "DaemonSet" else replicas(spec)
 
 
+@pod_count
 def unless_hibernated(session: Tree) -> int:
     """One pod; none while the session is hibernated."""
     return 0 if session.get("hibernated") is True else 1
 
 
+@pod_count
 def notebook_pods(notebook: Tree) -> int:
     """One pod; none while the notebook is stopped."""
     return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
@@ -173,25 +207,25 @@ def no_count(place: str, value: object, of: str = "pods") -> Refused:
     return Refused(Reason.INVALID, "no-pod-count", place, value=str(value)[:40], of=of, most=MOST_PODS)
 
 
-GroupCount = Callable[[Tree, Tree], int]
-"""Told by the workload, and the part that holds a template."""
-
-
+@group_count
 def once(_: Tree, __: Tree) -> int:
     """Once: the part itself counts all of its pods."""
     return 1
 
 
+@group_count
 def groups(workload: Tree, _: Tree) -> int:
     """As often as the workload has replicas."""
     return whole(workload, "spec.replicas", 1)
 
 
+@group_count
 def groups_if_said(workload: Tree, _: Tree) -> int:
     """As often as the workload has replicas; not at all if it doesn't say."""
     return whole(workload, "spec.replicas", 0)
 
 
+@group_count
 def clique_groups(workload: Tree, clique: Tree) -> int:
     """As often as the PodCliqueSet has replicas, times the replicas of the clique's scaling group."""
     times = groups_if_said(workload, clique)
@@ -201,6 +235,7 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
     return times
 
 
+@group_count
 def job_pods_left(job: Tree, spec: Tree) -> int:
     """At most the pods that have to succeed yet, but for failed indexes; without `completions`, once one has succeeded,
     those that run.
@@ -219,6 +254,7 @@ def _indexes(said: object) -> int:
     return sum(last - first + 1 for first, last in spans if first <= last)
 
 
+@group_count
 def predictor_replicas(workload: Tree, component: Tree) -> int:
     """As often as its predictor or the SeldonDeployment says, if the component doesn't."""
     if component.get("replicas") is not None:
@@ -229,41 +265,50 @@ def predictor_replicas(workload: Tree, component: Tree) -> int:
     return 1
 
 
+@group_count
 def trials_at_once(experiment: Tree, _: Tree) -> int:
     """As often as the Experiment's `parallelTrialCount` says (3 if absent), at most `maxTrialCount`."""
     together = whole(experiment, "spec.parallelTrialCount", 3, of="trials")
     return min(together, whole(experiment, "spec.maxTrialCount", together, of="trials"))
 
 
+@group_count
 def elastic_workers(workload: Tree, replica: Tree) -> int:
     """As many as the workload's `elasticPolicy.minReplicas` says, else all of its replicas."""
     return whole(workload, "spec.elasticPolicy.minReplicas", whole(replica, "replicas", 1))
 
 
+@group_count
 def one_group(_: Tree, spec: Tree) -> int:
     """The workers of one group: others come and go beside it."""
     leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
     return max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
 
 
+@group_count
 def least_ray_workers(workload: Tree, group: Tree) -> int:
     """Where Ray scales it: the group's `minReplicas`, times `numOfHosts`. Else all."""
     scaled = (at(workload, f"{spec}.enableInTreeAutoscaling") is True for spec in ("spec", "spec.rayClusterSpec"))
     return whole(group, "minReplicas", 0) * whole(group, "numOfHosts", 1) if any(scaled) else ray_workers(group)
 
 
-def needed_in_stage(jobs: str) -> "GroupCount":
-    """Return the count for the Jobs of a JobSet that lie at a path."""
+@group_count
+def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
+    """All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."""
+    return _needed_among(at(workload, "spec.replicatedJobs"), replicated_job)
 
-    def needed(workload: Tree, replicated_job: Tree) -> int:
-        listed = at(workload, jobs)
-        if not isinstance(listed, list) or len(listed) > MOST_IN_STAGES:
-            return MOST_PODS
-        stage = _largest_stage([each for each in listed if isinstance(each, dict)])
-        return MOST_PODS if any(each is replicated_job for each in stage) else 0
 
-    needed.__doc__ = "All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."
-    return needed
+@group_count
+def needed_in_runtime_stage(workload: Tree, replicated_job: Tree) -> int:
+    """All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."""
+    return _needed_among(at(workload, "runtime.spec.template.spec.replicatedJobs"), replicated_job)
+
+
+def _needed_among(listed: object, replicated_job: Tree) -> int:
+    if not isinstance(listed, list) or len(listed) > MOST_IN_STAGES:
+        return MOST_PODS
+    stage = _largest_stage([each for each in listed if isinstance(each, dict)])
+    return MOST_PODS if any(each is replicated_job for each in stage) else 0
 
 
 def _largest_stage(jobs: list[Tree]) -> list[Tree]:
@@ -310,6 +355,7 @@ def _devices(replicated_job: Tree) -> int:
 _DIGITS = 10
 
 
+@group_count
 def needed_of_task(job: Tree, task: Tree) -> int:
     """As many as the task's `minAvailable` says, else all of its replicas; all tasks together as many as the Job's.
 
@@ -331,6 +377,7 @@ def needed_of_task(job: Tree, task: Tree) -> int:
     return 0
 
 
+@group_count
 def if_started(workload: Tree, _: Tree) -> int:
     """Once, if the workspace is started."""
     return 1 if at(workload, "spec.started") is True else 0

@@ -121,7 +121,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         labels=metadata.labels,
         annotations=metadata.annotations,
         members=_bounded(_members(tree, row), row),
-        type=next((told for path, told in row.fields if at(tree, path)), None),
+        type=next((told for path, told in row.fields.items() if at(tree, path)), None),
         runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
@@ -235,44 +235,13 @@ def is_suspended(tree: Tree) -> bool:
     return any(at(tree, each) is True for each in SUSPEND) or at(tree, place) == phase
 
 
-_TRAINING_OPERATOR = frozenset({"kubeflow.org/training-operator", "kubeflow.org/mpi-operator"})
-_RAY, _TEKTON = frozenset({"ray.io/kuberay-operator"}), frozenset({"tekton.dev/pipeline"})
-_SPARK, _JOBS = frozenset({"sparkoperator.k8s.io/spark-operator"}), frozenset({"kubernetes.io/job-controller"})
-_KUBEFLOW = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob")
-MANAGED_BY: Mapping[GroupKind, tuple[str, frozenset[str]]] = {
-    GroupKind("batch", "Job"): ("spec.managedBy", _JOBS),
-    GroupKind("batch", "CronJob"): ("spec.jobTemplate.spec.managedBy", _JOBS),
-    GroupKind("jobset.x-k8s.io", "JobSet"): ("spec.managedBy", frozenset({"jobset.sigs.k8s.io/jobset-controller"})),
-    GroupKind("trainer.kubeflow.org", "TrainJob"): (
-        "spec.managedBy",
-        frozenset({"trainer.kubeflow.org/trainjob-controller"}),
-    ),
-    **{GroupKind("kubeflow.org", kind): ("spec.runPolicy.managedBy", _TRAINING_OPERATOR) for kind in _KUBEFLOW},
-    **{GroupKind("ray.io", kind): ("spec.managedBy", _RAY) for kind in ("RayCluster", "RayJob", "RayService")},
-    GroupKind("ray.io", "RayCronJob"): ("spec.jobTemplate.managedBy", _RAY),
-    GroupKind("workload.codeflare.dev", "AppWrapper"): (
-        "spec.managedBy",
-        frozenset({"workload.codeflare.dev/appwrapper"}),
-    ),
-    **{GroupKind("tekton.dev", kind): ("spec.managedBy", _TEKTON) for kind in ("PipelineRun", "TaskRun")},
-    GroupKind("sparkoperator.k8s.io", "SparkApplication"): ("spec.managedBy", _SPARK),
-    GroupKind("sparkoperator.k8s.io", "ScheduledSparkApplication"): ("spec.template.managedBy", _SPARK),
-}
-"""Where each kind names the controller that makes its pods, and the names of its own.
-
-MultiKueue writes another one, and makes the pods in another cluster. A kind without such a field is not listed, because
-its controller makes the pods whatever stands there. Source: https://kueue.sigs.k8s.io/docs/concepts/multikueue/
-"""
-
-
-def manager_elsewhere(tree: Tree, kind: GroupKind) -> str:
+def manager_elsewhere(tree: Tree, row: KindRow) -> str:
     """Return the name of the controller that manages a workload in place of its kind's own; "" for its own.
 
     Its own controller then makes no pods here. What another one makes here is charged pod by pod, as pods are always.
     """
-    place, own = MANAGED_BY.get(kind, ("", frozenset()))
-    named = at(tree, place) if place else None
-    return named if isinstance(named, str) and named not in own else ""
+    named = at(tree, row.managed_by.field) if row.managed_by else None
+    return named if row.managed_by and isinstance(named, str) and named not in row.managed_by.own else ""
 
 
 def has_ended(tree: Tree) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from webhook.objects.data_files import data_file
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.policy.workloads.pod_counts import GroupCount, PodCount, once, one
@@ -35,11 +36,8 @@ trains by its kind. `server` is for what ends: neither its name nor its image al
 EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "names", "name", "probe", "port")
 """A command tells more than the image that it is packed in, and an image more than a name."""
 
-ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "names", "name", "image")
-"""A Job that ends serves nobody, so no port tells its type; and people name a Job after its task."""
 
-
-class Between(msgspec.Struct, frozen=True):
+class Between(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Labels and annotations that an operator writes on the way from a workload to its pods.
 
     `metadata` is their place in the workload; `*` is the item in which the template lies. `row` is the kind of the
@@ -50,7 +48,7 @@ class Between(msgspec.Struct, frozen=True):
     row: "KindRow | None" = None
 
 
-class Templates(msgspec.Struct, frozen=True):
+class Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
@@ -62,7 +60,7 @@ class Templates(msgspec.Struct, frozen=True):
 
     holder: str
     path: str
-    count: PodCount = one
+    count: PodCount = msgspec.field(default=one, name="pods")
     form: Form = "template"
     containers: tuple[str, ...] = ()
     times: GroupCount = once
@@ -72,7 +70,7 @@ class Templates(msgspec.Struct, frozen=True):
     between: tuple[Between, ...] = ()
 
 
-class RuntimeKinds(msgspec.Struct, frozen=True):
+class RuntimeKinds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Another object that the pods of a workload are made of: the workload names it, at `reference`.
 
     `plurals` are its kinds, the default first; those in `cluster_wide` lie in no namespace. `merged` makes of the
@@ -86,7 +84,18 @@ class RuntimeKinds(msgspec.Struct, frozen=True):
     merged: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
-class KindRow(msgspec.Struct, frozen=True):
+class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The field by which a workload names the controller that makes its pods, and the names of its kind's own.
+
+    MultiKueue writes another one, and makes the pods in another cluster. A kind without such a field has a controller
+    that makes the pods whatever stands there. Source: https://kueue.sigs.k8s.io/docs/concepts/multikueue/
+    """
+
+    field: str
+    own: frozenset[str]
+
+
+class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A kind of workload.
 
     `type` is what the kind proves, unless a guess from `unless` says another. `fields` are places in the object that
@@ -99,8 +108,8 @@ class KindRow(msgspec.Struct, frozen=True):
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
     that asks for no GPU is known to share its gang's tier. `scale` is the field of a gang that its scale subresource
-    writes. `runtime` is what else its pods are made of. `wraps` is the place of whole objects that it creates, and
-    `wrapped` are the rows of those. `source` is where all this is from.
+    writes. `managed_by` is where it names its controller. `runtime` is what else its pods are made of. `wraps` is the
+    place of whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
     """
 
     group: str
@@ -108,19 +117,20 @@ class KindRow(msgspec.Struct, frozen=True):
     plural: str
     source: str
     type: WorkloadType | None = None
-    usual: WorkloadType | None = None
-    fields: tuple[tuple[str, WorkloadType], ...] = ()
+    usual: WorkloadType | None = msgspec.field(default=None, name="usualType")
+    fields: Mapping[str, WorkloadType] = msgspec.field(default_factory=dict)
     unless: tuple[Source, ...] = ()
     before_usual: tuple[Source, ...] = EVERY_SOURCE
     runs: tuple[str, ...] = ()
     gpu_fields: tuple[str, ...] = ()
-    labels: Mapping[str, str | None] = msgspec.field(default_factory=dict)
+    labels: Mapping[str, str | None] = msgspec.field(default_factory=dict, name="podLabels")
     gang: bool = False
     gang_label: str | None = None
     scale: str = ""
     at_once: bool = True
     recurs: bool = False
     class_field: str = ""
+    managed_by: ManagedBy | None = None
     runtime: RuntimeKinds | None = None
     wraps: str = ""
     wrapped: tuple["KindRow", ...] = ()
@@ -132,43 +142,17 @@ class KindRow(msgspec.Struct, frozen=True):
         return GroupKind(self.group, self.kind)
 
 
-def present(*keys: str) -> Mapping[str, str | None]:
-    """Labels that tell by being there, whatever their value."""
-    return dict.fromkeys(keys)
+class PodLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A label on pods whose kind has no row: it proves a type, or tells what its launcher is mostly used for.
 
+    `value` is None where any value tells. `source` is where the label is from.
+    """
 
-_TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
-
-WELL_KNOWN_LABELS: tuple[tuple[str, str | None, WorkloadType, str], ...] = (
-    ("component", "singleuser-server", INTERACTIVE, "https://github.com/jupyterhub/kubespawner"),
-    ("hub.jupyter.org/username", None, INTERACTIVE, "https://github.com/jupyterhub/kubespawner"),
-    ("llm-d.ai/inferenceServing", "true", SERVING, "https://github.com/llm-d/llm-d"),
-    ("llm-d.ai/inference-serving", "true", SERVING, "https://github.com/llm-d/llm-d"),
-    ("app.kubernetes.io/name", "coder-workspace", INTERACTIVE, "https://github.com/coder/coder"),
-    ("determined.ai/task_type", "TRIAL", _TRAINING, "https://github.com/determined-ai/determined"),
-    ("determined.ai/task_type", "NOTEBOOK", INTERACTIVE, "https://github.com/determined-ai/determined"),
-    ("interactive.dev.okteto.com", None, INTERACTIVE, "https://github.com/okteto/okteto"),
-    ("kernel_id", None, INTERACTIVE, "https://github.com/jupyter-server/enterprise_gateway"),
-    ("jenkins/label", None, BATCH, "https://github.com/jenkinsci/kubernetes-plugin"),
-    ("job.runner.gitlab.com/pod", None, BATCH, "https://docs.gitlab.com/runner/executors/kubernetes/"),
-    ("actions-ephemeral-runner", None, BATCH, "https://github.com/actions/actions-runner-controller"),
-    ("com.coder.workspace.id", None, INTERACTIVE, "https://github.com/coder/coder"),
-    ("com.coder.workspace.name", None, INTERACTIVE, "https://github.com/coder/coder"),
-    ("model.aibrix.ai/name", None, SERVING, "https://github.com/vllm-project/aibrix"),
-)
-"""Labels that charts, spawners and platforms write on the pods they make: key, value (None: any), type, source."""
-
-LAUNCHER_LABELS: tuple[tuple[str, WorkloadType, str], ...] = (
-    ("pipeline/runid", BATCH, "https://github.com/kubeflow/pipelines"),
-    ("airflow_version", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),
-    ("dag_id", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),
-    ("prefect.io/flow-run-id", BATCH, "https://github.com/PrefectHQ/prefect"),
-    ("dagster/run-id", BATCH, "https://github.com/dagster-io/dagster"),
-    ("execution-id", BATCH, "https://github.com/flyteorg/flyte"),
-    ("skypilot-cluster", INTERACTIVE, "https://github.com/skypilot-org/skypilot"),
-    ("skypilot-cluster-name", INTERACTIVE, "https://github.com/skypilot-org/skypilot"),
-)
-"""Labels of pipelines, runners and launchers without a kind of their own: key, usual use, source."""
+    key: str
+    source: str
+    value: str | None = None
+    type: WorkloadType | None = None
+    usual: WorkloadType | None = msgspec.field(default=None, name="usualType")
 
 
 class TellingLabel(NamedTuple):
@@ -178,6 +162,10 @@ class TellingLabel(NamedTuple):
     value: str | None
     type: WorkloadType
     unless: tuple[Source, ...]
+
+
+POD_LABELS = msgspec.convert(data_file("webhook.policy.workloads.kinds", "labels.yaml"), tuple[PodLabel, ...])
+_WELL_KNOWN = tuple(TellingLabel(each.key, each.value, each.type, ()) for each in POD_LABELS if each.type)
 
 
 class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -230,7 +218,7 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def usual_labels(self) -> Mapping[str, WorkloadType]:
         """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
-        return {**dict(self._labels_of_one_use()), **{key: told for key, told, _ in LAUNCHER_LABELS}}
+        return {**dict(self._labels_of_one_use()), **{each.key: each.usual for each in POD_LABELS if each.usual}}
 
     def _labels_of_one_use(self) -> Iterator[tuple[str, WorkloadType]]:
         for row in self.rows:
@@ -238,6 +226,3 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
                 uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
                 if row.usual and not row.type and uses == {row.usual} and label[1] is None:
                     yield label[0], row.usual
-
-
-_WELL_KNOWN = tuple(TellingLabel(key, value, told, ()) for key, value, told, _ in WELL_KNOWN_LABELS)

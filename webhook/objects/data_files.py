@@ -1,0 +1,35 @@
+"""Reads the YAML files that lie beside the code as its tables."""
+
+import os
+import sys
+from contextlib import suppress
+from importlib import resources
+from importlib.util import cache_from_source, source_hash
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+
+def data_file(package: str, name: str) -> Any:
+    """Return the content of a YAML file in a package.
+
+    The parsed content is cached beside the package's bytecode, because parsing all tables takes as long as importing
+    everything else that a short command needs. Where the folder is read-only, each process parses the file.
+    """
+    file = resources.files(package).joinpath(name)
+    text = file.read_bytes()
+    cache, stamp = Path(cache_from_source(f"{file}.py")).with_suffix(".msgpack"), source_hash(text)
+    with suppress(OSError, msgspec.DecodeError):
+        cached = cache.read_bytes()
+        if cached.startswith(stamp):
+            return msgspec.msgpack.decode(cached[len(stamp) :])
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+    content = yaml.load(text, loader)  # noqa: S506 - both loaders are safe
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):
+            draft = cache.with_suffix(f".{os.getpid()}")  # another process may read the file meanwhile
+            draft.write_bytes(stamp + msgspec.msgpack.encode(content))
+            draft.replace(cache)
+    return content
