@@ -15,7 +15,6 @@ from generators.chart_kinds import chart_kinds, chart_known  # noqa: E402 - need
 from generators.chart_readme import chart_readme  # noqa: E402
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.dashboard import dashboard  # noqa: E402
-from generators.metrics import metrics  # noqa: E402
 from generators.needed_values import needed_values  # noqa: E402
 from generators.performance import performance  # noqa: E402
 from generators.placement import placement  # noqa: E402
@@ -47,7 +46,6 @@ PAGES = {
     "charts/gpu-tiers/files/known.yaml": chart_known,
     "charts/gpu-tiers/files/needed_values.yaml": needed_values,
     "docs/alerts.md": alerts,
-    "docs/metrics.md": metrics,
     "docs/workloads.md": workloads,
     "docs/workload-words.md": workload_words,
     "docs/commands.md": commands,

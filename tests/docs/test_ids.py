@@ -5,13 +5,15 @@ from collections.abc import Iterable
 
 import pytest
 
+from webhook.objects.refusal import Reason
 from webhook.report.audit.contradictions import AUDIT_RULES
 from webhook.report.lint import RULES
 from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS
+from webhook.server.metric_table import TABLE
 
 from .markdown import Page, page
 
-LINT, WARNINGS_PAGE = page("docs/lint.md"), page("docs/warnings.md")
+LINT, WARNINGS_PAGE, METRICS = page("docs/lint.md"), page("docs/warnings.md"), page("docs/metrics.md")
 FIXES = {each.id: each.fix for each in (*RULES, *AUDIT_RULES)}
 
 
@@ -57,6 +59,22 @@ def test_the_tables_of_the_page_are_those_of_the_rules() -> None:
 def test_a_warning_about_a_tenant_or_a_namespace_is_in_troubleshooting_by_its_id() -> None:
     rows = page("docs/troubleshooting.md").text.partition("## Warnings\n")[2].partition("\n## ")[0]
     assert [name for name in OF_SETTING_UP if f"| `[{name}] " not in rows] == []
+
+
+def test_the_table_of_metrics_is_that_of_the_code_and_begins_with_their_help() -> None:
+    rows = [line.strip("| ").split(" | ") for line in METRICS.text.splitlines() if line.startswith("| `gpu_tiers_")]
+    told = {each.name: ", ".join(f"`{label}`" for label in each.labels) or "none" for each in TABLE}
+    assert [row[:3] for row in rows] == [[f"`{each.name}`", each.kind, told[each.name]] for each in TABLE]
+    assert [each.name for row, each in zip(rows, TABLE, strict=True) if not row[3].startswith(each.help)] == []
+    assert f"by reason. Reasons: {', '.join(Reason)}." in METRICS.text
+
+
+def test_the_page_has_the_buckets_of_each_histogram() -> None:
+    text = " ".join(METRICS.text.partition("\nBuckets of ")[2].split())
+    for each in TABLE:
+        scale = 1000 if each.name == "gpu_tiers_review_seconds" else 1
+        bounds = ", ".join(f"{bound * scale:g}" for bound in each.buckets)
+        assert each.kind != "histogram" or re.search(rf"`{each.name}`[^.:]*: {re.escape(bounds)}\.", text), each.name
 
 
 def test_it_sees_an_id_without_a_section_and_a_section_without_an_id() -> None:
