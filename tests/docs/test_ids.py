@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from webhook.objects.refusal import Reason
+from webhook.policy.classification.vocabulary.command_phrases import LONGEST as COMMAND_READ
 from webhook.report.audit.contradictions import AUDIT_RULES
 from webhook.report.lint import RULES
 from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS
@@ -75,6 +76,10 @@ def test_the_page_has_the_buckets_of_each_histogram() -> None:
         scale = 1000 if each.name == "gpu_tiers_review_seconds" else 1
         bounds = ", ".join(f"{bound * scale:g}" for bound in each.buckets)
         assert each.kind != "histogram" or re.search(rf"`{each.name}`[^.:]*: {re.escape(bounds)}\.", text), each.name
+
+
+def test_the_page_of_workloads_says_how_much_of_a_command_is_read() -> None:
+    assert f"the first {COMMAND_READ:,} characters are read" in page("docs/workloads.md").text
 
 
 def test_it_sees_an_id_without_a_section_and_a_section_without_an_id() -> None:
