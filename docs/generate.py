@@ -15,8 +15,6 @@ from generators.chart_kinds import chart_kinds, chart_known  # noqa: E402 - need
 from generators.chart_readme import chart_readme  # noqa: E402
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.dashboard import dashboard  # noqa: E402
-from generators.lint_page import lint_page  # noqa: E402
-from generators.metrics import metrics  # noqa: E402
 from generators.needed_values import needed_values  # noqa: E402
 from generators.performance import performance  # noqa: E402
 from generators.placement import placement  # noqa: E402
@@ -27,7 +25,6 @@ from generators.suite_schema import suite_schema  # noqa: E402
 from generators.tenant_fields import tenant_fields  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.values_schema import values_schema  # noqa: E402
-from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workload_words, workloads  # noqa: E402
 from pictures import concepts, creates, preemption  # noqa: E402
 from pictures import line as turns  # noqa: E402
@@ -49,7 +46,6 @@ PAGES = {
     "charts/gpu-tiers/files/known.yaml": chart_known,
     "charts/gpu-tiers/files/needed_values.yaml": needed_values,
     "docs/alerts.md": alerts,
-    "docs/metrics.md": metrics,
     "docs/workloads.md": workloads,
     "docs/workload-words.md": workload_words,
     "docs/commands.md": commands,
@@ -58,8 +54,6 @@ PAGES = {
     "docs/security.md": security,
     "docs/tenantquota-reference.md": tenant_fields,
     "docs/values.md": values,
-    "docs/warnings.md": warnings_page,
-    "docs/lint.md": lint_page,
 }
 
 

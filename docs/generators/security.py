@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from generators.evasions import evasions
-from generators.tables import code, table
+from generators.tables import code, filled, table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "security.md"
@@ -31,16 +31,8 @@ MANY = 8
 def security() -> str:
     """The page with its tables made anew."""
     rights = table(("what", "may", "why"), [row for role in _roles() for row in _rows(role)])
-    page = _between("rights", rights, PAGE.read_text(encoding="utf-8"))
-    return _between("attempts", evasions(), page)
-
-
-def _between(mark: str, text: str, page: str) -> str:
-    """The page with this text between the two comments of that name."""
-    place = re.compile(rf"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
-    changed, times = place.subn(lambda _: f"\n{text}\n\n", page)
-    assert times == 1  # noqa: S101
-    return changed
+    page = filled("rights", rights, PAGE.read_text(encoding="utf-8"))
+    return filled("attempts", evasions(), page)
 
 
 def _roles() -> Iterator[str]:

@@ -60,6 +60,14 @@ def page(title: str, source: str, *parts: str) -> str:
     return "\n\n".join((f"# {title}", *parts[:1], note, *parts[1:])) + "\n"
 
 
+def filled(mark: str, text: str, page: str) -> str:
+    """A page with this text between the two comments of that name."""
+    place = re.compile(rf"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
+    changed, times = place.subn(lambda _: f"\n{text}\n\n", page)
+    assert times == 1  # noqa: S101
+    return changed
+
+
 def accepted(schema: Schema) -> str:
     """What a schema accepts, in words: its choices, its type and its bounds."""
     if "const" in schema:

@@ -1,17 +1,19 @@
-"""Makes docs/workloads.md of the table of kinds, and docs/workload-words.md of the words that guesses know."""
+"""Puts the table of kinds into docs/workloads.md, and the words that guesses know into docs/workload-words.md."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
-from generators import workload_texts as texts
-from generators.tables import anchor, bullet, code, either, page, table, words, wrapped
+from generators.tables import anchor, bullet, code, either, filled, table, words
 from webhook.policy.classification.clues import PORTS
-from webhook.policy.classification.vocabulary import COMMANDS, LONGEST, WORDS, Commands, Phrases
+from webhook.policy.classification.vocabulary import COMMANDS, WORDS, Commands, Phrases
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.kinds.table import POD_LABELS, KindRow, Templates
 from webhook.policy.workloads.pod_counts import once
 from webhook.policy.workloads.workload_types import WorkloadType
 
-_PAGE = "`webhook/policy/workloads/kinds/` and `webhook/policy/classification/`"
+DOCS = Path(__file__).resolve().parents[1]
+_WORDS = re.compile(r"(?<=<!-- words: )(.+?) -->\n.*?(?=<!-- /words -->)", re.DOTALL)
 _SOURCES = {
     "command": "command",
     "variable": "variable",
@@ -25,33 +27,19 @@ _SOURCES = {
 
 
 def workloads() -> str:
-    """The page of kinds, whole."""
+    """The page of kinds with its tables made anew."""
     by_name = sorted(BUILT_IN.rows, key=lambda row: (row.kind.lower(), row.group))
-    return page(
-        "Workloads",
-        _PAGE,
-        texts.WHY,
-        texts.ORDER,
-        texts.KINDS,
-        table(("kind", "API group", "type"), map(_short, by_name)),
-        texts.UNLISTED,
-        texts.LABELS,
-        table(("label", "type"), _labels()),
-        texts.GUESSES.format(longest=LONGEST),
-        texts.GROUPS,
-        *_groups(),
-    )
+    page = (DOCS / "workloads.md").read_text(encoding="utf-8")
+    page = filled("kinds", table(("kind", "API group", "type"), map(_short, by_name)), page)
+    page = filled("labels", table(("label", "type"), _labels()), page)
+    return filled("groups", "\n\n".join(_groups()), page)
 
 
 def workload_words() -> str:
-    """The page of words, whole."""
-    return page(
-        "Words behind a guess",
-        "`webhook/policy/classification/`",
-        texts.WORDS_WHY,
-        texts.WORDS_HOW,
-        *_words(),
-    )
+    """The page of words with its lists made anew."""
+    made, page = dict(_words()), (DOCS / "workload-words.md").read_text(encoding="utf-8")
+    assert [found[1] for found in _WORDS.finditer(page)] == [*made]  # noqa: S101
+    return _WORDS.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", page)
 
 
 def _short(row: KindRow) -> tuple[str, str, str]:
@@ -132,8 +120,8 @@ def _labels() -> Iterator[tuple[str, str]]:
         yield f"[{label}]({each.source})", each.type or f"usually {each.usual}"
 
 
-def _words() -> Iterator[str]:
-    """A section for each list of words, those of commands first."""
+def _words() -> Iterator[tuple[str, str]]:
+    """What stands below each heading, those of commands first."""
     yield from _section("Images of cluster components", {}, WORDS.system_images)
     yield from _section("Options that change the type", COMMANDS.overrides)
     yield from _section("Programs", COMMANDS.programs)
@@ -150,15 +138,16 @@ def _words() -> Iterator[str]:
     yield from _section("Ports", _by_type({str(port): workload_type for port, workload_type in PORTS.items()}))
 
 
-def _section(title: str, found: Mapping[WorkloadType, Commands], plain: Iterable[str] = ()) -> Iterator[str]:
-    """Its heading, its text, words that say no type of their own, and a list for each type."""
-    yield f"## {title}"
-    yield wrapped(" ".join(texts.WORDS[title].split()))
-    yield from _block(words(", ".join(sorted(plain))))
+def _section(
+    title: str, found: Mapping[WorkloadType, Commands], plain: Iterable[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Its heading, and below it words that say no type of their own, and a list for each type."""
+    parts = [*_block(words(", ".join(sorted(plain))))]
     for workload_type, commands in found.items():
-        yield f"### {title}: {workload_type}"
-        yield from _block(words(", ".join(commands.phrases)))
-        yield from _block("\n".join(commands.patterns))
+        parts.append(f"### {title}: {workload_type}")
+        parts += _block(words(commands.phrases))
+        parts += _block("\n".join(commands.patterns))
+    yield title, "\n\n".join(parts)
 
 
 def _block(text: str) -> Iterator[str]:

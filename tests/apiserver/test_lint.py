@@ -119,7 +119,7 @@ def test_a_pipeline_chooses_what_fails_it(installed: Installed) -> None:
     assert table.exit_code == 0
     assert table.stdout.startswith("Warnings\nID ")
     assert "class-above-tiers" not in table.stdout
-    assert "later-webhook: It changes pods after gpu-tiers has." in table.stdout
+    assert "later-webhook: Rename the configuration so that its name sorts first. See " in table.stdout
 
 
 def test_a_broken_installation_is_an_error(installed: Installed) -> None:

@@ -8,10 +8,9 @@ from .markdown import page
 PAGE = page("docs/checkpointing.md").text
 
 
-def test_the_table_of_kinds_is_the_code_s() -> None:
-    rows = [f"| `{kind}` | {row.does} | {row.suits} |" for kind, row in ROWS.items()]
+def test_each_kind_has_a_row_and_each_row_a_kind() -> None:
     table = [line for line in PAGE.partition("## Kinds\n")[2].partition("\nThe policy")[0].splitlines() if "`" in line]
-    assert table == rows
+    assert [row.split("`")[1] for row in table] == [*ROWS]
 
 
 def test_each_field_stands_with_its_kind_and_its_default() -> None:

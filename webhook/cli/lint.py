@@ -94,9 +94,9 @@ def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapsho
 
 
 def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
-    """What people read of it: what was not looked at, where and what, the worst first, then why it matters.
+    """What people read of it: what was not looked at, where and what, the worst first, then what to do.
 
-    What to do stands there once a rule. `roles` tell how one gets rights that are missing.
+    That stands there once a rule. `roles` tell how one gets rights that are missing.
     """
     missing = []
     for left in report.not_checked:
@@ -122,9 +122,9 @@ def finding_tables(findings: Sequence[LintFinding]) -> Iterator[Table]:
 
 
 def finding_notes(findings: Sequence[LintFinding]) -> Iterator[str]:
-    """Why each rule matters and what to do, and how many findings the tables don't list."""
+    """Yield what to do first by each rule and the address of the rest, and how many findings the tables don't list."""
     by_rule = _by_rule(findings)
-    yield from (f"{rule}: {found[0].why} {found[0].fix}" for rule, found in by_rule.items())
+    yield from (f"{rule}: {found[0].fix} See {found[0].see}" for rule, found in by_rule.items())
     more = ((rule, len(found) - MOST_SHOWN) for rule, found in by_rule.items())
     yield from (f"{rule}: {number} more; -o json has all." for rule, number in more if number > 0)
 

@@ -7,7 +7,7 @@ from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import Refusal, Refused, shown
 from webhook.sentences.parts import PARTS
 from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.warnings import BY_ID, LONGEST, OF_SETTING_UP, WITHOUT_ID
+from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS, WITHOUT_ID
 
 _BETWEEN = {"": ", ", ";": "; ", "+": " + ", "and": " and "}
 _OTHER_WARNINGS = {**OF_SETTING_UP, **WITHOUT_ID}
@@ -23,6 +23,18 @@ def sentence(phrase: Phrase) -> str:
     return _filled(PARTS[phrase.id], phrase)
 
 
+def address(page: str) -> str:
+    """Return where a page of the docs is public, or its path if the package does not say where that is.
+
+    `page` may end with the anchor of a section: docs/lint.md#no-leader.
+    """
+    from importlib import metadata  # noqa: PLC0415 - its import takes long, and few answers name a page
+
+    urls = metadata.metadata("gpu-tiers").get_all("Project-URL") or ()
+    home = dict(each.split(", ", 1) for each in urls).get("Repository")
+    return f"{home}/blob/main/{page}" if home else page
+
+
 def told(problem: Exception) -> str:
     """What is wrong: the refusal, or what another exception says."""
     return sentence(problem.refusal) if isinstance(problem, Refused) else str(problem)
@@ -30,19 +42,19 @@ def told(problem: Exception) -> str:
 
 def has_shown_id(warning: AdmissionWarning) -> bool:
     """Whether its id can be searched for, so that it is shown."""
-    return warning.id in BY_ID or warning.id in OF_SETTING_UP
+    return warning.id in WARNINGS or warning.id in OF_SETTING_UP
 
 
 def warning_words(warning: AdmissionWarning) -> str:
     """The words of a warning, without its id."""
-    if warning.id in BY_ID:
+    if warning.id in WARNINGS:
         return _fitted(warning)
     return _filled(_OTHER_WARNINGS[warning.id], warning)
 
 
 def _fitted(warning: AdmissionWarning) -> str:
     """Long names are cut so that all of it, with the id, has 120 characters at most."""
-    text = BY_ID[warning.id].text
+    text = WARNINGS[warning.id]
     values = {name: str(_in_text(value)) for name, value in warning.fields}
     room = LONGEST - len(f"[{warning.id}] ") - len(text.format(**dict.fromkeys(values, "")))
     fitted: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Every metric in one table. docs/metrics.md is made from it."""
+"""Every metric in one table. docs/metrics.md says at length what each means."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -36,8 +36,7 @@ REVIEWS = Metric(
     "gpu_tiers_reviews_total",
     "counter",
     ("path", "operation", "outcome"),
-    "Reviews, dry runs too, by outcome: allowed, patched, denied, undecided (try again: the ledger could not be "
-    "asked, or there was no time), error (a fault of gpu-tiers: failurePolicy decided), bad (not a review).",
+    "Reviews, dry runs too, by outcome.",
     starts=tuple((path, "CREATE", outcome) for path in ("/mutate", "/validate") for outcome in ("error", "undecided")),
 )
 REVIEW_SECONDS = Metric(
@@ -50,8 +49,7 @@ ANSWERS = Metric(
     "gpu_tiers_http_answers_total",
     "counter",
     ("path", "code"),
-    "HTTP answers on the admission port by path (`other`: none of gpu-tiers, so a caller who does not know the secret) "
-    "and status code; 499: the client left before its body was read.",
+    "HTTP answers on the admission port by path and status code.",
 )
 REFUSALS = Metric(
     "gpu_tiers_refusals_total",
@@ -69,22 +67,20 @@ ADMISSIONS = Metric(
     "gpu_tiers_admissions_total",
     "counter",
     ("tier", "step", "grade", "mode"),
-    "Pods let in, by the step that decided their tier, and by the grade of evidence of their type (proven, usual, "
-    "shown, hinted; empty where nothing tells it). In Audit it is the tier that they would get.",
+    "Pods let in, by the step that decided their tier, and by the grade of evidence of their type.",
 )
 DENIALS = Metric(
     "gpu_tiers_denials_total",
     "counter",
     ("reason", "mode"),
-    f"Objects that Enforce refused, or would have refused, dry runs aside, by reason: {', '.join(Reason)}.",
+    "Objects that Enforce refused, or would have refused, dry runs aside, by reason.",
     starts=tuple((str(reason), "Enforce") for reason in Reason),
 )
 HELD_BACK = Metric(
     "gpu_tiers_guesses_held_back_total",
     "counter",
     ("tier",),
-    "Objects of which a guess was too weak to raise their tier, by the tier that they got: their owners were told "
-    "(warning guess-held-back).",
+    "Objects of which a guess was too weak to raise their tier, by the tier that they got.",
 )
 POLICY_RELOADS = Metric(
     "gpu_tiers_policy_reloads_total",
@@ -103,8 +99,7 @@ POLICY_TAKEN = Metric(
     "gpu_tiers_policy_taken",
     "gauge",
     (),
-    "Whether the policy file is in force as it should be (1); at 0 it has a mistake, so that the last good policy "
-    "stays, or a tier's PriorityClass differs or is gone, or the file's ConfigMap is gone.",
+    "Whether the policy file is in force as it should be (1) or not (0).",
 )
 POLICY_LOADED = Metric(
     "gpu_tiers_policy_loaded_timestamp_seconds",
@@ -128,8 +123,7 @@ LEDGER_GPUS = Metric(
     "gpu_tiers_ledger_gpus",
     "gauge",
     ("tenant", "tier", "flavor"),
-    "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them. What pods use "
-    "that exist, and what is reserved: the next two.",
+    "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them.",
 )
 RESERVED_GPUS = Metric(
     "gpu_tiers_reserved_gpus",
@@ -155,43 +149,40 @@ GPU_SECONDS = Metric(
     "gpu_tiers_gpu_seconds_total",
     "counter",
     ("tenant", "tier", "flavor"),
-    "Seconds times GPUs that pods held on their nodes; the replica that leads counts them, so sum over all; "
-    "tenant is empty for pods of no tenant.",
+    "Seconds times GPUs that pods held on their nodes.",
 )
 LEDGER_ROUND = Metric(
     "gpu_tiers_ledger_round_timestamp_seconds",
     "gauge",
     (),
-    "When the replica that leads last brought the accounts in line with the pods, as a Unix time: every 5 s and more "
-    "often. Others show nothing.",
+    "When the replica that leads last brought the accounts in line with the pods, as a Unix time.",
 )
 LEDGER_WRITES = Metric(
     "gpu_tiers_ledger_writes_total",
     "counter",
     ("outcome",),
-    "Writes of TenantQuotas' statuses: written, conflict (another replica was faster), failed; tried again.",
+    "Writes of TenantQuotas' statuses, by outcome.",
     starts=(("written",), ("conflict",), ("failed",)),
 )
 BOOKINGS_HANDED_OVER = Metric(
     "gpu_tiers_bookings_handed_over_total",
     "counter",
     ("outcome",),
-    "Bookings that a replica handed to the leader: booked, declined (the leader sees no room), failed (it was not "
-    "reached, or was slow). What it has not booked the replica judges itself.",
+    "Bookings that a replica handed to the leader, by outcome.",
     starts=(("booked",), ("declined",), ("failed",)),
 )
 BOOKINGS_TAKEN = Metric(
     "gpu_tiers_bookings_taken_total",
     "counter",
     ("outcome",),
-    "Bookings that other replicas handed to this one: booked, declined, refused (a wrong seal, too many at once).",
+    "Bookings that other replicas handed to this one, by outcome.",
     starts=(("booked",), ("declined",), ("refused",)),
 )
 LEADING = Metric(
     "gpu_tiers_leading",
     "gauge",
     (),
-    "Whether this replica leads (1): it counts pods and moves namespaces between tenants. One replica should.",
+    "Whether this replica leads (1).",
 )
 CACHE_SYNCED = Metric(
     "gpu_tiers_cache_synced",
@@ -203,35 +194,31 @@ PREEMPTIONS = Metric(
     "gpu_tiers_preemptions_total",
     "counter",
     ("victim_tier", "preemptor_tier", "tenant", "outcome"),
-    "GPU pods that the scheduler evicted for another pod, by the victim's tenant; a tier is empty where a pod has none "
-    "or was gone. Outcomes are those of gpu_tiers_checkpoints_total. The replica that leads counts them.",
+    "GPU pods that the scheduler evicted for another pod, by the victim's tenant.",
 )
 LOST_GPU_SECONDS = Metric(
     "gpu_tiers_lost_gpu_seconds_total",
     "counter",
     ("victim_tier", "preemptor_tier", "tenant", "outcome", "exact"),
-    "GPU-seconds that evicted training pods had worked since their last save. `exact` is true where a listener, a hook "
-    "or a report told when that was; else it counts from the pod's start, so that at most so many are lost.",
+    "GPU-seconds that evicted training pods had worked since their last save.",
 )
 AT_RISK = Metric(
     "gpu_tiers_at_risk_gpu_seconds",
     "gauge",
     ("tenant", "tier", "exact"),
-    "GPU-seconds that training pods have worked since their last save, so what to evict all of them now would lose; "
-    "`exact` as above. The replica that leads shows them.",
+    "GPU-seconds that training pods have worked since their last save.",
 )
 EVICTION_COST_WRITES = Metric(
     "gpu_tiers_eviction_cost_writes_total",
     "counter",
     ("scheduler", "outcome"),
-    "Annotations by which Kueue and Volcano are told what an eviction would lose: written (or removed), failed.",
+    "Annotations by which Kueue and Volcano are told what an eviction would lose, by outcome.",
 )
 CHECKPOINTS = Metric(
     "gpu_tiers_checkpoints_total",
     "counter",
     ("tier", "outcome"),
-    "What became of the work of evicted pods: saved, not-saved (too late, or the hook failed), nothing-listens (their "
-    "program knows no hook), hook-ended (without an error), no-hook, unknown.",
+    "What became of the work of evicted pods, by outcome.",
 )
 CHECKPOINT_SECONDS = Metric(
     "gpu_tiers_checkpoint_seconds",
@@ -244,53 +231,46 @@ REPORTS = Metric(
     "gpu_tiers_reports_total",
     "counter",
     ("outcome",),
-    "Reports of trainings on how far they are: heard, too-soon, ahead (a save that has not come yet), bad (not a "
-    "report), unknown (a token that proves no pod of this cluster), failed (the keys can't be read), no-room.",
+    "Reports of trainings on how far they are, by outcome.",
     starts=(("heard",),),
 )
 REPORTING_PODS = Metric(
     "gpu_tiers_reporting_pods",
     "gauge",
     (),
-    "Pods whose last report was heard within an hour. Each pod reports to every replica.",
+    "Pods whose last report was heard within an hour.",
 )
 PENDING_SECONDS = Metric(
     "gpu_tiers_pending_seconds",
     "histogram",
     ("tier",),
-    "Seconds from a GPU pod's creation to the moment it was bound to a node, behind scheduling gates too. The replica "
-    "that leads counts the pods that it saw wait: none twice, and none that was bound while nobody led.",
+    "Seconds from a GPU pod's creation to the moment it was bound to a node, behind scheduling gates too.",
     WAIT_SECONDS,
 )
 EVICTION_SECONDS = Metric(
     "gpu_tiers_eviction_seconds",
     "histogram",
     ("preemptor_tier", "hook"),
-    "Seconds from an eviction to the moment the pod that it was for was bound to a node: for each evicted pod one, by "
-    "the kind of its hook (none: no preStop, so sigterm too; empty where it was gone before anybody looked). Not "
-    "measured where a PodGroup took the place.",
+    "Seconds from an eviction to the moment the pod that it was for was bound to a node.",
     EVICTION_BOUNDS,
 )
 PENDING_OLDEST = Metric(
     "gpu_tiers_pending_oldest_seconds",
     "gauge",
     ("tier",),
-    "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits. The replica "
-    "that leads shows it.",
+    "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits.",
 )
 PENDING_GPUS = Metric(
     "gpu_tiers_pending_gpus",
     "gauge",
     ("tenant", "tier", "flavor"),
-    "GPUs of a quota row that pods use which have no node yet; tier and flavor as in gpu_tiers_ledger_gpus, of which "
-    "they are a part. Ten to twenty seconds old. The replica that leads shows them.",
+    "GPUs of a quota row that pods use which have no node yet; a part of gpu_tiers_ledger_gpus.",
 )
 HELD_PODS = Metric(
     "gpu_tiers_held_pods",
     "gauge",
     ("tenant", "tier"),
-    "GPU pods that wait behind the gate of gpu-tiers for their turn (onExceed: Hold), by tenant and tier. The replica "
-    "that leads shows these and the next four.",
+    "GPU pods that wait behind the gate of gpu-tiers for their turn (onExceed: Hold), by tenant and tier.",
 )
 HELD_GPUS = Metric(
     "gpu_tiers_held_gpus",
@@ -308,8 +288,7 @@ HEAD_WITH_ROOM = Metric(
     "gpu_tiers_line_head_with_room_seconds",
     "gauge",
     ("tenant",),
-    "Seconds for which the first of a tenant's line has waited though no row of the quota is short, or for which the "
-    "gate of a pod could not be opened whose turn it is; 0 as it should be.",
+    "Seconds for which the first of a tenant's line has waited though it could run; 0 as it should be.",
 )
 HELD_SECONDS = Metric(
     "gpu_tiers_held_seconds",
@@ -322,15 +301,13 @@ INVERTED = Metric(
     "gpu_tiers_inverted_seconds",
     "gauge",
     ("tier", "lower_tier"),
-    "Seconds that a pod has waited while a pod of a lower tier holds GPUs, which it could evict; and no scheduler has "
-    "begun to, or says why not. Looked for once a minute by the replica that leads, where it may list nodes.",
+    "Seconds that a pod has waited while a pod of a lower tier, which it could evict, holds GPUs.",
 )
 STRANDED = Metric(
     "gpu_tiers_stranded_gpus",
     "gauge",
     (),
-    "GPUs that are free, on each node too few for any pod that waits, and together enough for one; 0 where there are "
-    "none. By device plugins, without regard to labels and taints. Looked for as above, while a pod waits.",
+    "GPUs that are free, on each node too few for any pod that waits, and together enough for one.",
 )
 BUILD_INFO = Metric(
     "gpu_tiers_build_info",
@@ -342,8 +319,7 @@ CUT_CONNECTIONS = Metric(
     "gpu_tiers_cut_connections_total",
     "counter",
     ("cause",),
-    "Connections cut: slow headers, slow body, an answer left unread (answer), too many bytes (size) or requests at "
-    "once (pipelined), a client certificate that bears another name (name), none of many without a review (crowd).",
+    "Connections cut, by cause.",
 )
 
 TABLE = tuple(each for each in tuple(globals().values()) if isinstance(each, Metric))

@@ -43,7 +43,8 @@ def test_tenants_beside_it(policy: Path, tmp_path: Path) -> None:
     (found,) = (each for each in json.loads(answer.stdout)["findings"] if each["severity"] == "error")
     assert (found["id"], found["where"]) == ("tenant-not-in-force", "TenantQuota/alpha")
     assert found["what"].startswith('spec.maxTier: "gold" is no tier; the tiers are ')
-    assert found["fix"]
+    assert found["fix"] == "Correct the TenantQuota."
+    assert found["see"].endswith("/docs/lint.md#tenant-not-in-force")
 
 
 def test_tenants_of_files_have_no_accounts_that_could_be_wrong(policy: Path, tmp_path: Path) -> None:
@@ -71,10 +72,11 @@ def test_bad_input(arguments: tuple[str, ...], said: str) -> None:
 
 
 def test_a_rule_with_many_findings_leaves_room_for_others() -> None:
-    many = tuple(LintFinding("grace", Severity.WARNING, f"Job/{i}", "too long", "why.", "do.") for i in range(25))
+    page = "docs/lint.md#grace"
+    many = tuple(LintFinding("grace", Severity.WARNING, f"Job/{i}", "too long", "Do.", page) for i in range(25))
     (table,) = lint_answer(LintReport(many)).tables
     assert len(table.rows) == MOST_SHOWN
-    assert lint_answer(LintReport(many)).notes == ("grace: why. do.", "grace: 5 more; -o json has all.")
+    assert lint_answer(LintReport(many)).notes == (f"grace: Do. See {page}", "grace: 5 more; -o json has all.")
 
 
 def test_nothing_found() -> None:

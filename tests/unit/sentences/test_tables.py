@@ -13,7 +13,7 @@ from webhook.sentences.refusals import REFUSALS
 from webhook.sentences.warnings import OF_SETTING_UP, WARNINGS, WITHOUT_ID
 
 ROOT = Path(webhook.__file__).parent
-OF_WARNINGS = {each.id: each.text for each in WARNINGS} | OF_SETTING_UP | WITHOUT_ID
+OF_WARNINGS = {**WARNINGS, **OF_SETTING_UP, **WITHOUT_ID}
 TABLES: Mapping[str, Mapping[str, str]] = {
     "Refusal": REFUSALS,
     "Refused": REFUSALS,

@@ -18,7 +18,7 @@ MARK = f"# gpu-tiers review says (`{COMMAND}` writes what follows):\n"
 WANTED = (
     *(f"kinds/{row.group or 'core'}_{row.kind}.yaml" for row in BUILT_IN.rows),
     *(f"hooks/{kind}.yaml" for kind in ROWS),
-    *(f"warnings/{warning.id}.yaml" for warning in WARNINGS),
+    *(f"warnings/{warning}.yaml" for warning in WARNINGS),
 )
 """One for each row of three tables. Those below refusals/ are any."""
 

@@ -17,8 +17,8 @@ from webhook.cli.manifests.documents import STDIN
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.manifests.left_out import LeftOut
 from webhook.objects.view import Tree
-from webhook.sentences.sentence import has_shown_id, warning_words
-from webhook.sentences.warnings import BY_ID
+from webhook.sentences.sentence import address, has_shown_id, warning_words
+from webhook.sentences.warnings import WARNINGS
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 OTHER_WARNING = "warning"
@@ -101,10 +101,9 @@ def _rule(rule: str) -> Tree:
     if rule in REFUSALS:
         title, text = REFUSALS[rule]
         return _described(rule, title, text, "error", "docs/troubleshooting.md#refusals")
-    if rule in BY_ID:
-        warning = BY_ID[rule]
-        title = re.sub(r"\{(\w+)\}", r"<\1>", warning.text)
-        return _described(rule, title, warning.docs, "warning", f"docs/warnings.md#{rule}")
+    if rule in WARNINGS:
+        title = re.sub(r"\{(\w+)\}", r"<\1>", WARNINGS[rule])
+        return _described(rule, title, f"{title}.", "warning", f"docs/warnings.md#{rule}")
     text = "The message says what is unusual; nothing is refused."
     return _described(rule, "Other warning", text, "warning", "docs/troubleshooting.md#warnings")
 
@@ -119,11 +118,5 @@ def _described(rule: str, title: str, text: str, level: str, page: str) -> Tree:
         "defaultConfiguration": {"level": level},
         "properties": {"tags": ["kubernetes", "gpu-tiers"]},
     }
-    home = _repository()
-    return described | ({"helpUri": f"{home}/blob/main/{page}"} if home else {})
-
-
-def _repository() -> str | None:
-    """Where this project is public, as its package says it; a package that says nothing has no pages to link to."""
-    urls = metadata.metadata("gpu-tiers").get_all("Project-URL") or ()
-    return dict(each.split(", ", 1) for each in urls).get("Repository")
+    public = address(page)
+    return described | ({"helpUri": public} if public != page else {})

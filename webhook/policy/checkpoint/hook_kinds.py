@@ -186,10 +186,9 @@ class HookRow(msgspec.Struct, frozen=True):
     """A kind of hook. `takes` are the fields of a Hook with what stands for one that nobody wrote.
 
     `handler` makes the preStop handler, None where a kind has none. `needs_shell` tells that the image needs /bin/sh.
+    docs/checkpointing.md says what each kind does and whom it suits.
     """
 
-    does: str
-    suits: str
     takes: Mapping[str, str | bool | None] = msgspec.field(default_factory=dict)
     handler: Callable[[Hook], Tree] | None = None
     needs_shell: bool = False
@@ -198,47 +197,34 @@ class HookRow(msgspec.Struct, frozen=True):
 
 ROWS: Mapping[HookKind, HookRow] = {
     "file": HookRow(
-        "a preStop handler that asks for a save through files and waits for it, a shared folder, the grace period",
-        "training loops; the presets' choice for training",
         {"path": FOLDER, "reports": False},
         lambda hook: file_handler(hook.path, hook.seconds),
         needs_shell=True,
     ),
     "listen": HookRow(
-        "what `file` adds, and a listener that saves for the program: text in annotations, mounted as files, found by "
-        "PYTHONPATH",
-        "Hugging Face Trainer and Lightning, without a line in the program",
         {"path": FOLDER, "python_path": "", "reports": True},
         lambda hook: file_handler(hook.path, hook.seconds),
         needs_shell=True,
     ),
     "http": HookRow(
-        "a preStop GET request that is answered once all is saved, the grace period",
-        "programs that serve HTTP anyway; images without a shell",
         {"port": REQUIRED, "path": "/checkpoint"},
         lambda hook: {"httpGet": {"path": hook.path, "port": hook.port, "scheme": "HTTP"}},
     ),
     "exec": HookRow(
-        "a preStop command of your own that ends once all is saved, the grace period",
-        "programs that come with a command to save",
         {"command": REQUIRED},
         lambda hook: {"exec": {"command": list(hook.command)}},
     ),
     "signal": HookRow(
-        "a preStop handler that sends a signal to the container's first process and waits for a file, the grace period",
-        "programs that save at a signal and train on",
         {"signal": "USR1", "done_file": f"{FOLDER}/done"},
         lambda hook: signal_handler(hook.signal, hook.done_file, hook.seconds),
         needs_shell=True,
     ),
-    "sigterm": HookRow("only the grace period", "programs that save at SIGTERM themselves"),
+    "sigterm": HookRow(),
     "sleep": HookRow(
-        "a preStop sleep, the grace period",
-        "serving: requests end while the endpoint is being taken out of rotation",
         handler=lambda hook: {"sleep": {"seconds": hook.seconds}},
         seconds=15,
     ),
-    "none": HookRow("nothing", "everything else"),
+    "none": HookRow(),
 }
 
 READERS: Mapping[str, Callable[[Any], Any]] = {

@@ -132,7 +132,7 @@ def _due(found: Audited) -> str:
     return some_of(f"{name} ({value})" for name, value in found.classes.items())
 
 
-def _rule(name: str, severity: Severity, check: Check, why: str, fix: str) -> LintRule[WorkloadUnder]:
+def _rule(name: str, severity: Severity, check: Check, fix: str) -> LintRule[WorkloadUnder]:
     """A rule about one workload."""
 
     def mistakes(about: WorkloadUnder) -> Iterator[Mistake]:
@@ -140,7 +140,7 @@ def _rule(name: str, severity: Severity, check: Check, why: str, fix: str) -> Li
         if what:
             yield Mistake(str(about.workload), what)
 
-    return LintRule(name, severity, (), mistakes, why, fix)
+    return LintRule(name, severity, (), mistakes, fix)
 
 
 WORKLOAD_RULES = (
@@ -148,59 +148,43 @@ WORKLOAD_RULES = (
         "would-be-refused",
         Severity.ERROR,
         refused,
-        "A new pod of it, and the workload if it is applied again, is refused. What runs goes on until it is restarted"
-        " or evicted, and then does not come back.",
-        "Do what the sentence says, or change the policy or the TenantQuota. `gpu-tiers explain` shows how it was "
-        "decided.",
+        "Do what the sentence says, or change the policy or the TenantQuota.",
     ),
     _rule(
         "tier-not-allowed",
         Severity.ERROR,
         beyond_ceiling,
-        "The tenant's ceiling says that others come first: what runs above it evicts them, and a new pod is refused or "
-        "lowered.",
         "Give the workload a tier that its tenant may use, or raise maxTier in the TenantQuota.",
     ),
     _rule(
         "other-class",
         Severity.WARNING,
         other_class,
-        "A pod keeps the class that it was created with. The policy, its tenant or a label has changed since, so it "
-        "evicts or is evicted by other rules than the ones that you read.",
         "Restart the workload, or leave it until it ends.",
     ),
     _rule(
         "foreign-class",
         Severity.WARNING,
         foreign_class,
-        "A PriorityClass outside the tiers ranks by its value alone: above a tier it evicts that tier's pods.",
-        "Name a tier instead. `unmanagedClasses: Replace` or `Deny` in the policy settles it for all GPU pods.",
+        "Name a tier instead.",
     ),
     _rule(
         "hook-missing",
         Severity.WARNING,
         hook_missing,
-        "These pods are evicted like all others, and what they computed since their last checkpoint is lost.",
-        "Restart the workload so that its pods get the hook. If it saves by itself, say so on the pod template: "
-        '`gpu-tiers.dev/checkpoint: "none"`.',
+        "Restart the workload so that its pods get the hook.",
     ),
     _rule(
         "before-webhook",
         Severity.WARNING,
         before_webhook,
-        "These pods bear no mark of gpu-tiers: they were created before it was installed, while it was away, in the "
-        "mode Audit, which changes nothing, or with a mistake in the mode Warn, which lets them in as they are. "
-        "Without a tier's class they rank lowest, and each tier that preempts evicts them.",
-        "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
-        "evicting.",
+        "Restart the workload.",
     ),
     _rule(
         "unknown-key",
         Severity.WARNING,
         unknown_key,
-        "A misspelt label or annotation means nothing: the workload gets its tier and its hook as if it were not "
-        "there.",
-        "Correct the key, or leave it out, on the workload and on its pod templates, and apply the workload again.",
+        "Correct the key, or leave it out, and apply the workload again.",
     ),
 )
 OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
@@ -208,9 +192,6 @@ OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
     Severity.WARNING,
     (),
     demand_over_quota,
-    "What runs is not ended for a quota. Until the tenant is below its row, mode Enforce refuses new pods; they are "
-    "demoted, wait or run with a warning, where its onExceed says Demote, Hold or Warn. Modes Warn and Audit refuse "
-    "none.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
 AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA, NAMESPACE_LABEL)

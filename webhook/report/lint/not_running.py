@@ -90,8 +90,6 @@ RULES = (
         Severity.WARNING,
         ("tenants", "namespaces", "pods"),
         pending_for_hours,
-        "Pods without a node use quota that others of their tenant may wait for, and compute nothing.",
-        "Do what the scheduler's words ask for; `gpu-tiers why-pending` says more. Else delete the workload, suspend "
-        "it, or have it ask for less on one node.",
+        "Do what the scheduler's words ask for; `gpu-tiers why-pending` says more.",
     ),
 )

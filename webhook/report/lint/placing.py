@@ -95,28 +95,20 @@ RULES = (
         Severity.WARNING,
         ("nodes", "pods"),
         gpus_without_room,
-        "Each GPU has less than a tenth of its even share of the node's CPU or memory left: no pod can use it, and "
-        "quotas show it as free.",
-        "Move pods without GPUs to other nodes (a taint on GPU nodes keeps them away), or let GPU pods ask for less "
-        "CPU and memory.",
+        "Move pods without GPUs to other nodes, or let GPU pods ask for less CPU and memory.",
     ),
     LintRule(
         "gpus-in-pieces",
         Severity.WARNING,
         ("nodes", "pods"),
         gpus_in_pieces,
-        "There are enough GPUs for a pod that waits, but not on one node. It waits until a node empties, or evicts.",
-        "Pack small pods closely: `placement` in the policy, or the scheduler's MostAllocated strategy. Or ask for "
-        "smaller pods, and more of them.",
+        "Pack small pods closely: `placement` in the policy.",
     ),
     LintRule(
         "gang-broken-by-pods",
         Severity.WARNING,
         ("version", "pods", "pod_groups"),
         gang_broken_by_pods,
-        "On Kubernetes 1.36 a pod outside any PodGroup evicts as few pods of a gang as it needs, whatever the gang's "
-        "disruptionMode says. The rest hold their GPUs and can't go on.",
-        "Upgrade to 1.37, let what may evict run in PodGroups too, or let the gang fail as a whole: a JobSet with a "
-        "`failurePolicy`, a Job with a `podFailurePolicy`.",
+        "Upgrade to 1.37, or let what may evict run in PodGroups too.",
     ),
 )

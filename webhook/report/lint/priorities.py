@@ -127,74 +127,55 @@ RULES = (
         Severity.INFO,
         (),
         serving_below_others,
-        "When GPUs are short, models that answer people are evicted for work that could wait. The preset four-tier "
-        "ranks so on purpose: there serving runs on GPUs that training lends out.",
-        "If people wait for what you serve, choose the preset three-tier or inference-first, or give serving the "
-        "highest value under `tiers`.",
+        "If people wait for what you serve, choose another preset or give serving the highest value.",
     ),
     LintRule(
         "never-for-training",
         Severity.WARNING,
         (),
         never_for_training,
-        "Training mostly runs as gangs. In a tier that evicts nobody, a gang that got some of its GPUs waits for the "
-        "others for ever, and holds those that it has.",
-        "Under `workloadTypes` give training a tier with PreemptLowerPriority, or let its operator schedule gangs "
-        "whole (PodGroup, Volcano, Kueue).",
+        "Under `workloadTypes` give training a tier with PreemptLowerPriority.",
     ),
     LintRule(
         "never-holds-gangs",
         Severity.WARNING,
         ("gangs", "pods"),
         never_holds_gangs,
-        "A tier with preemptionPolicy Never takes only what is free. A gang that got some of its GPUs waits for the "
-        "others for ever, and holds those that it has.",
-        "Label these workloads with a tier that may evict, or have them scheduled whole (PodGroup, Volcano, Kueue).",
+        "Label these workloads with a tier that may evict, or have them scheduled whole.",
     ),
     LintRule(
         "tiers-without-eviction",
         Severity.WARNING,
         ("classes", "device_classes", "slices", "nodes", "version"),
         tiers_without_eviction,
-        "kube-scheduler evicts nobody for devices of DRA, up to Kubernetes 1.38. A pod of the highest tier waits there "
-        "until GPUs are free, and a pod of a lower tier that waits too may get them first. So GPUs that a tenant lends "
-        "out by `Demote` do not come back by eviction.",
-        "Where tiers must evict, serve the GPUs by a device plugin: then nodes have them in `allocatable`. Leave "
-        "`extendedResourceName` out of the DeviceClass, so that no unchanged manifest gets GPUs by DRA.",
+        "Where tiers must evict, serve the GPUs by a device plugin.",
     ),
     LintRule(
         "class-above-tiers",
         Severity.WARNING,
         ("classes",),
         class_above_tiers,
-        "A pod of this class evicts GPU pods of those tiers, also a pod that needs only their CPU. No ceiling of a "
-        "tenant holds outside its namespaces.",
-        "Make the class again with a value below the lowest tier or with `preemptionPolicy: Never`. For GPU pods "
-        "`unmanagedClasses: Replace` or `Deny` in the policy is enough.",
+        "Make the class again with a value below the lowest tier or with `preemptionPolicy: Never`.",
     ),
     LintRule(
         "class-of-former-tier",
         Severity.WARNING,
         ("classes", "policy_in_force"),
         class_of_former_tier,
-        "A pod that names it still gets its priority, and goes before the pods of the tiers below it.",
-        "Once no pod bears it: `kubectl delete priorityclass NAME`.",
+        "Once no pod has the class: `kubectl delete priorityclass NAME`.",
     ),
     LintRule(
         "default-class-above-tiers",
         Severity.ERROR,
         ("classes",),
         default_class_above_tiers,
-        "Each pod of the cluster that names no class may evict GPU pods of those tiers: a web server that needs CPU "
-        "ends somebody's training.",
-        "Make another class the default, with a value below the lowest tier or with `preemptionPolicy: Never`.",
+        "Make another class the default.",
     ),
     LintRule(
         "tier-class-missing",
         Severity.ERROR,
         ("classes",),
         tier_class_missing,
-        "gpu-tiers refuses a pod whose tier it can't give.",
         "Run `helm upgrade` with the values of the release: the chart restores the class.",
     ),
     LintRule(
@@ -202,8 +183,6 @@ RULES = (
         Severity.ERROR,
         ("classes",),
         tier_class_differs,
-        "gpu-tiers gives a class only as the policy has it: pods of this tier are refused.",
-        "Bring policy and class together. Value and preemptionPolicy are immutable: delete the class and run "
-        "`helm upgrade`, or give the tier another name.",
+        "Bring policy and class together.",
     ),
 )

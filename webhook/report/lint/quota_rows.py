@@ -153,16 +153,13 @@ RULES = (
         Severity.ERROR,
         ("tenants", "namespaces"),
         tenant_not_in_force,
-        "What the platform team wrote does not apply, or not everywhere: pods may run beyond the quota, or be refused "
-        "though there is room.",
-        "Correct the TenantQuota. `kubectl get tenantquota NAME -o yaml` shows the condition Ready.",
+        "Correct the TenantQuota.",
     ),
     LintRule(
         "gangs-stranded",
         Severity.ERROR,
         ("tenants", "accounts"),
         gangs_stranded,
-        "A gang that holds some of its GPUs, and can't get the others, keeps GPUs from everybody and computes nothing.",
         "Raise the quota, or delete one of the gangs.",
     ),
     LintRule(
@@ -170,7 +167,6 @@ RULES = (
         Severity.WARNING,
         ("tenants",),
         demote_without_tier,
-        "What is over the quota is refused, though its tenant was promised a lower tier.",
         "Allow the tenant a tier below that of a row, or write `onExceed: Deny`.",
     ),
     LintRule(
@@ -178,7 +174,6 @@ RULES = (
         Severity.WARNING,
         ("tenants",),
         demote_without_effect,
-        "A workload is only demoted to a tier below its own, so this one is never chosen.",
         "Write a tier in `demoteTo` that is lower than that of a row, or remove it.",
     ),
     LintRule(
@@ -186,16 +181,13 @@ RULES = (
         Severity.INFO,
         ("tenants",),
         lends_to_evictors,
-        "A tenant over its quota borrows idle GPUs in this tier, and its pods may evict running pods of others there.",
-        "Write `demoteTo` with a tier whose `preemptionPolicy` is Never, or ignore this rule if those pods are worth "
-        "less than borrowed work.",
+        "Write `demoteTo` with a tier whose `preemptionPolicy` is Never.",
     ),
     LintRule(
         "quota-below-gang",
         Severity.WARNING,
         ("tenants", "gangs"),
         quota_below_gang,
-        "The gang can never run whole. Pods of it that were there before the quota hold GPUs for nothing.",
         "Raise the row in the TenantQuota, or make the workload smaller.",
     ),
     LintRule(
@@ -203,35 +195,27 @@ RULES = (
         Severity.WARNING,
         ("tenants", "nodes", "capacity"),
         row_beyond_gpus,
-        "The row bounds nothing: the tenant is told that GPUs are free, and its pods stay pending.",
-        "Lower the row to what the cluster has. Where an autoscaler adds nodes, ignore this rule.",
+        "Lower the row to what the cluster has.",
     ),
     LintRule(
         "quotas-beyond-gpus",
         Severity.WARNING,
         ("tenants", "nodes", "capacity"),
         quotas_beyond_gpus,
-        "A tenant within its quota finds no GPU: whoever ranks higher evicts, the others wait. That may be meant, as "
-        "long as the quotas of the highest tier fit.",
-        "Lower the totals, or bound the highest tiers by rows of their own that fit together, and ignore this rule.",
+        "Lower the totals, or bound the highest tiers by rows of their own that fit together.",
     ),
     LintRule(
         "resource-not-listed",
         Severity.WARNING,
         ("nodes",),
         resource_not_listed,
-        "A time-slice or another part of a GPU that counts as a whole one fills a tenant's quota too soon; what is no "
-        "GPU fills it for nothing.",
-        'List it in the policy\'s resources with its weight, `"0"` if it is no GPU.',
+        "List the resource in the policy with its weight, `0` if it is no GPU.",
     ),
     LintRule(
         "device-class-counts",
         Severity.INFO,
         ("device_classes",),
         device_class_counts,
-        "Claims count by these numbers. Where the policy does not list a class, the driver that its selectors name "
-        "tells whether its devices are GPUs; of a driver that is not known, what its ResourceSlices offer.",
-        "Where the number is wrong, list the class in the policy's resources: "
-        '`{deviceClassName: NAME, weight: "0.5"}`.',
+        "Where the number is wrong, list the class in the policy's resources.",
     ),
 )

@@ -115,82 +115,62 @@ RULES = (
         Severity.ERROR,
         ("configurations",),
         webhook_missing,
-        "The API server asks only what is registered. The mutating webhook gives tiers and hooks, and in Enforce a GPU "
-        "pod that it has not met is refused; the validating one refuses, and holds quotas. Without both nothing "
-        "happens of what the policy says.",
-        "Run `helm upgrade` with the values of the release. If an installation was meant to end, remove what is left "
-        "of it with `helm uninstall`.",
+        "Run `helm upgrade` with the values of the release.",
     ),
     LintRule(
         "guard-missing",
         Severity.ERROR,
         ("configurations", "admission_policies"),
         guard_missing,
-        "By them the API server refuses, also while the webhook is down. Without the one that ends with -hold whoever "
-        "may edit pods lets those go that wait for quota; without the others the webhook's own account may do more "
-        "than it needs to, or pods without GPUs pass the ceilings.",
-        "Run `helm upgrade` with the values of the release. That is also the way back from docs/break-glass.md.",
+        "Run `helm upgrade` with the values of the release.",
     ),
     LintRule(
         "ca-bundle-empty",
         Severity.ERROR,
         ("configurations",),
         ca_bundle_empty,
-        "The API server can't trust the webhook, so that each call fails: under Ignore pods pass without a tier, under "
-        "Fail no GPU pod starts.",
-        "Read the webhook's log, or cert-manager's: one of the two writes it. With `certificates.source: files` set "
-        "`certificates.caBundle`.",
+        "Read the webhook's log, or cert-manager's: one of the two writes it.",
     ),
     LintRule(
         "failure-policy-differs",
         Severity.ERROR,
         ("configurations",),
         failure_policy_differs,
-        "With Ignore in Enforce pods pass without tier and quota whenever the webhook does not answer. With Fail in "
-        "the other modes GPU pods wait for a webhook that refuses nothing.",
-        "Run `helm upgrade` with the values of the release. That is also the way back from docs/break-glass.md.",
+        "Run `helm upgrade` with the values of the release.",
     ),
     LintRule(
         "exempt-by-label",
         Severity.WARNING,
         ("configurations",),
         exempt_by_label,
-        "Whoever may set that label on a namespace or a pod gets GPUs without tier and quota.",
-        "Run `helm upgrade` with the values of the release, and exempt namespaces by name: `exemptNamespaces`.",
+        "Run `helm upgrade` with the values of the release, and exempt namespaces by name.",
     ),
     LintRule(
         "later-webhook",
         Severity.WARNING,
         ("configurations",),
         later_webhook,
-        "It changes pods after gpu-tiers has. A pod to which it gives GPUs is refused in Enforce, and runs without a "
-        "tier in the other modes; a class that it sets makes the pod be refused.",
-        "Rename its configuration so that the name sorts first, or leave it if it touches neither resources nor "
-        "priority, and ignore this rule.",
+        "Rename the configuration so that its name sorts first.",
     ),
     LintRule(
         "certificate-expired",
         Severity.ERROR,
         ("certificates",),
         certificate_expired,
-        "The API server can't trust the webhook, so that each call fails: under Ignore pods pass without a tier, under "
-        "Fail no GPU pod starts.",
-        "Restart the webhook's pods: gpu-tiers then makes a new one. If cert-manager or you keep it, renew it there.",
+        "Restart the webhook's pods: gpu-tiers then makes a new one.",
     ),
     LintRule(
         "certificate-expires",
         Severity.WARNING,
         ("certificates",),
         certificate_expires,
-        "It should have been renewed by now. Once it has expired each call of the API server fails.",
-        "Read the webhook's log for why it was not renewed. If cert-manager or you keep it, renew it there.",
+        "Read the webhook's log for why it was not renewed.",
     ),
     LintRule(
         "ca-expires",
         Severity.ERROR,
         ("configurations",),
         ca_expires,
-        "Once it has expired the API server trusts no certificate of the webhook, and each call fails.",
-        "Read the webhook's log for why there is no new one. If cert-manager or you keep it, renew it there.",
+        "Read the webhook's log for why there is no new one.",
     ),
 )

@@ -9,6 +9,7 @@ import msgspec
 from webhook.report.cluster_parts import Part
 from webhook.report.lint.snapshot import ClusterSnapshot
 from webhook.report.shown import Shown
+from webhook.sentences.sentence import address
 
 T = TypeVar("T")
 
@@ -40,27 +41,26 @@ class LintFinding(Shown, frozen=True):
     severity: Severity
     where: str
     what: str
-    why: str
     fix: str
+    see: str
 
 
 class LintRule(msgspec.Struct, Generic[T], frozen=True):
-    """A mistake that is looked for: an id, the parts of a cluster that tell it, why it matters and what to do.
+    """A mistake that is looked for: an id, the parts of a cluster that tell it, and what to do first.
 
     `check` finds it in a cluster, in a workload of it, or in all of its workloads; it is asked only where all that it
-    needs was read.
+    needs was read. docs/lint.md says under the id why it matters and what to do.
     """
 
     id: str
     severity: Severity
     needs: tuple[Part, ...]
     check: Callable[[T], Iterator[Mistake]]
-    why: str
     fix: str
 
     def findings(self, about: T) -> Iterator[LintFinding]:
         for where, what in self.check(about):
-            yield LintFinding(self.id, self.severity, where, what, self.why, self.fix)
+            yield LintFinding(self.id, self.severity, where, what, self.fix, address(f"docs/lint.md#{self.id}"))
 
 
 ClusterRule = LintRule[ClusterSnapshot]

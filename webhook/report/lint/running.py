@@ -96,46 +96,34 @@ RULES = (
         Severity.ERROR,
         ("answer",),
         webhook_silent,
-        "The API server can't reach the webhook, or it hangs: under Ignore each GPU pod waits for the timeout and "
-        "passes without a tier, under Fail none starts.",
-        "Look at the Deployment's pods and their log. If they are ready, look at the Service, at NetworkPolicies and "
-        "at firewalls between the API server and the pods' port 9443. Under Fail, docs/break-glass.md has the way out "
-        "until it answers.",
+        "Look at the Deployment's pods and their log.",
     ),
     LintRule(
         "policy-not-taken",
         Severity.ERROR,
         ("policy_in_force",),
         policy_not_taken,
-        "The policy file has a mistake, and the last good policy stays in force, through restarts too; or it is in "
-        "force, and a PriorityClass or the file's ConfigMap is not as the chart made it. What you read there is not "
-        "what pods get.",
-        "Correct the fields that are named, or go back with `helm rollback`. `gpu-tiers policy check FILE` says so "
-        "before an upgrade. What is gone comes back with `helm upgrade` and the values of the release.",
+        "Correct the fields that are named, or go back with `helm rollback`.",
     ),
     LintRule(
         "policy-not-yet-taken",
         Severity.WARNING,
         ("policy_in_force",),
         policy_not_yet_taken,
-        "What you read in the policy file is not yet what pods get, or nobody tells.",
-        "Wait a minute or two: `gpu-tiers check --wait 3m`. If it stays so, look whether a replica leads and may write "
-        "the ConfigMap whose name ends with -in-force.",
+        "Wait a minute or two: `gpu-tiers check --wait 3m`.",
     ),
     LintRule(
         "replica-differs",
         Severity.WARNING,
         ("policy_in_force", "replica"),
         replica_differs,
-        "A pod's tier depends on which replica is asked.",
-        "A change reaches all replicas within a minute or two. If it stays so, restart that one.",
+        "Wait a minute or two. If it stays so, restart that replica.",
     ),
     LintRule(
         "no-leader",
         Severity.ERROR,
         ("leader",),
         no_leader,
-        "Nobody counts what pods hold: ended pods still fill quotas, and tenants are refused too early.",
         "Look at the log of the replicas for what they can't reach.",
     ),
     LintRule(
@@ -143,15 +131,13 @@ RULES = (
         Severity.WARNING,
         ("tenants", "accounts"),
         ledger_not_exact,
-        "What the tenant uses may read too high, or its pods are told to try again.",
-        "It repairs itself as soon as the leader can watch pods; if it stays so, look at the leader's log.",
+        "Wait; if it stays so, look at the leader's log.",
     ),
     LintRule(
         "watches-silent",
         Severity.WARNING,
         ("replica",),
         watches_silent,
-        "The replica decides by namespaces, tenants and classes as they were then.",
-        "Look at its log for a watch that fails, and at how the API server answers.",
+        "Look at the replica's log for a watch that fails, and at how the API server answers.",
     ),
 )

@@ -155,106 +155,76 @@ RULES = (
         Severity.WARNING,
         ("pods",),
         training_without_hook,
-        "These pods are evicted like all others, and what they computed since their last checkpoint is lost. They were "
-        "there before gpu-tiers, in a namespace that is exempt, or under the mode Audit, which changes nothing.",
-        "Start them again so that they get the hook. If they save by themselves, say so on the pod template: "
-        '`gpu-tiers.dev/checkpoint: "none"`.',
+        "Start these pods again so that they get the hook.",
     ),
     LintRule(
         "training-saves-nothing",
         Severity.WARNING,
         (),
         training_saves_nothing,
-        "Training that is evicted loses all since its last checkpoint.",
-        "Write a hook for training under `checkpoint` in the policy; docs/checkpointing.md has the kinds.",
+        "Write a hook for training under `checkpoint` in the policy.",
     ),
     LintRule(
         "listeners-unseen",
         Severity.INFO,
         ("pods",),
         listeners_unseen,
-        "The file hook returns at once if the program has not announced that it listens, and then nothing is saved. "
-        "Whether it has stands in a file within the container.",
-        "Look for one pod of each workload: `kubectl exec POD -- ls /run/gpu-tiers/listening`. If the file is not "
-        "there, docs/checkpointing.md shows the lines that the program needs.",
+        "Look for one pod of each workload: `kubectl exec POD -- ls /run/gpu-tiers/listening`.",
     ),
     LintRule(
         "hook-failed",
         Severity.WARNING,
         ("failed_hooks",),
         hook_failed,
-        "The pod ended, and its save was not confirmed in time: the next one may go on from an older checkpoint.",
-        "Read the event with `kubectl describe pod` and the program's log. Give the save more time with "
-        "`gpu-tiers.dev/checkpoint-timeout`.",
+        "Read the event with `kubectl describe pod` and the program's log.",
     ),
     LintRule(
         "pod-on-lost-node",
         Severity.WARNING,
         ("pods", "nodes", "lost_pods"),
         pods_on_lost_nodes,
-        "With `podReplacementPolicy: Failed` a Job makes no other pod before this one has ended, and nothing reports "
-        "an end from a lost node. A `podFailurePolicy`, also the one that gpu-tiers adds, brings that value.",
-        "If the node is off and stays so, say so: `kubectl taint nodes NODE "
-        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, or delete the Node. `checkpoint.podFailurePolicy: "
-        "Leave` in the policy adds no podFailurePolicy to Jobs of later; docs/checkpointing.md says what that costs.",
+        "If the node is off and stays so, taint it out-of-service or delete the Node.",
     ),
     LintRule(
         "grace-beyond-autoscaler",
         Severity.WARNING,
         ("pods",),
         grace_beyond_autoscaler,
-        "Cluster Autoscaler ends a pod after 600 s unless it is told otherwise, Karpenter after the "
-        "terminationGracePeriod of its NodePool: a save that takes longer is cut. And whoever evicts the pod waits as "
-        "long as its grace period.",
-        "Save in less time, or raise `--max-graceful-termination-sec` of the autoscaler and ignore this rule.",
+        "Save in less time, or raise the autoscaler's `--max-graceful-termination-sec`.",
     ),
     LintRule(
         "cap-beyond-autoscaler",
         Severity.WARNING,
         (),
         cap_beyond_autoscaler,
-        "gpu-tiers may give a pod more time than Cluster Autoscaler leaves it, which is 600 s unless it is told "
-        "otherwise: the save is cut.",
-        "Set `checkpoint.maxGracePeriodSeconds` to 600 at most, or raise `--max-graceful-termination-sec` of the "
-        "autoscaler and ignore this rule.",
+        "Set `checkpoint.maxGracePeriodSeconds` to 600 at most.",
     ),
     LintRule(
         "budget-shields-tier",
         Severity.WARNING,
         ("pods", "budgets"),
         budget_shields_tier,
-        "The scheduler evicts where it breaks the fewest PodDisruptionBudgets, before it looks at priorities: it "
-        "spares these pods, and may evict pods of a higher tier on another node. A drain of their node waits for ever.",
-        "Let the budget allow a disruption (`maxUnavailable: 1`), or give the workload the tier that it deserves.",
+        "Let the budget allow a disruption (`maxUnavailable: 1`).",
     ),
     LintRule(
         "held-counts-as-down",
         Severity.WARNING,
         ("pods", "budgets"),
         held_counts_as_down,
-        "A pod that waits for quota (`onExceed: Hold`) is no healthy one to a PodDisruptionBudget. So the budget lets "
-        "none of its siblings that run be evicted, and a drain of their node waits until the line is empty.",
-        "Let the budget allow so many more (`maxUnavailable`), or scale the workload to what its tenant's quota has "
-        "room for.",
+        "Let the budget allow as many more (`maxUnavailable`).",
     ),
     LintRule(
         "evicted-by-age",
         Severity.INFO,
         ("pods",),
         evicted_by_age,
-        "Of equal priority kube-scheduler evicts the pods that started last, whatever they lose, and nothing can tell "
-        "it otherwise: neither a pod's priority can be changed nor that of a PodGroup (Kubernetes 1.37, gate "
-        "GenericWorkload). KEP-5710 names a preemption priority of a PodGroup that can, for a later version.",
-        "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy. Once PodGroups have a "
-        "preemption priority, try that.",
+        "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy.",
     ),
     LintRule(
         "no-room-for-costs",
         Severity.WARNING,
         (),
         no_room_for_costs,
-        "Kueue is told what an eviction costs by a boost that stays below the next tier, and no number lies between "
-        "these two.",
         "Give the tiers values that are 17 or more apart: then there is room for all boosts.",
     ),
     LintRule(
@@ -262,8 +232,6 @@ RULES = (
         Severity.INFO,
         ("preemption_configs",),
         boost_ignored,
-        "gpu-tiers tells Kueue what an eviction costs by a boost of the priority. A rule with `priority.mode: Base` or "
-        "without `priority` chooses victims as if they had no boost: among them may be what has not saved for long.",
-        "Set `priority.mode: Boosted` in the rule's candidateSelectors, or ignore this if the rule is for other work.",
+        "Set `priority.mode: Boosted` in the rule's candidateSelectors.",
     ),
 )

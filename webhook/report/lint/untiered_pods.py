@@ -62,9 +62,7 @@ NAMESPACE_LABEL = LintRule(
     Severity.WARNING,
     ("namespaces", "tenants"),
     namespace_label,
-    "A misspelt label means nothing, and for a default tier that does not exist pods are refused: the namespace is not "
-    "what its owner thinks it is.",
-    "Correct it: `kubectl label namespace NAME KEY=VALUE --overwrite`. Remove it: `kubectl label namespace NAME KEY-`.",
+    "Correct the label: `kubectl label namespace NAME KEY=VALUE --overwrite`.",
 )
 RULES = (
     LintRule(
@@ -72,27 +70,20 @@ RULES = (
         Severity.WARNING,
         ("configurations", "namespaces", "pods"),
         gpus_in_exempt_namespace,
-        "These pods have no tier: at priority 0 each that preempts evicts them, and no quota counts them.",
-        "Take the namespace out of `exemptNamespaces`, or move the pods. Device plugins and exporters ask for no GPU.",
+        "Take the namespace out of `exemptNamespaces`, or move the pods.",
     ),
     LintRule(
         "pods-without-tier",
         Severity.WARNING,
         ("pods",),
         pods_without_tier,
-        "They were there before gpu-tiers, or came while it did not answer, or keep a class of somebody else, or have "
-        "a mistake, with which the mode Warn lets them in as they are. At priority 0 each tier that preempts evicts "
-        "them.",
-        "Start them again so that they get a tier; until then `adoption: true` keeps them from being evicted. For kept "
-        "classes set `unmanagedClasses` in the policy. `gpu-tiers explain` tells a mistake.",
+        "Start these pods again so that they get a tier.",
     ),
     LintRule(
         "unknown-label",
         Severity.WARNING,
         ("pods",),
         unknown_label,
-        "It begins with `gpu-tiers.dev/`, or nearly so, and is none of gpu-tiers' labels: what its author wanted does "
-        "not happen.",
         "Write the label as it is called on the pod template, and start the pods again.",
     ),
     NAMESPACE_LABEL,

@@ -71,7 +71,7 @@ def test_the_names_in_json_stay() -> None:
     found = msgspec.to_builtins(report(workload(unseen())).as_json())
     assert list(found) == ["mode", "total", "tenants", "findings", "workloads", "notes", "unread"]
     assert list(found["total"]) == ["tenant", "tier", "all", "agrees", "changed", "refused", "before"]
-    assert list(found["findings"][0]) == ["id", "severity", "where", "what", "why", "fix"]
+    assert list(found["findings"][0]) == ["id", "severity", "where", "what", "fix", "see"]
     assert list(found["workloads"][0]) == [
         *workload().as_json(),
         *("tenant", "standing", "gpus", "pods", "findings"),

@@ -95,7 +95,7 @@ def test_the_class_of_a_tier_that_is_gone_is_not_said_to_evict_where_it_does_not
     (first, second) = [each for each in report.findings if each.id == "class-of-former-tier"]
     assert first.what == "value 5, of a tier that the policy no longer has: evicts no tier"
     assert second.what == "value 900, of a tier that the policy no longer has: evicts no tier"
-    assert "evict" not in first.why, "each finding says it of its own class"
+    assert "evict" not in first.fix, "each finding says it of its own class"
 
 
 def test_the_classes_of_a_policy_that_is_just_arriving_are_of_no_former_tier() -> None:
