@@ -58,9 +58,9 @@ async def round_of(port: int, trust: ssl.SSLContext, path: str, measured: Measur
     measured.rates.append(REQUESTS / (time.perf_counter() - began))
 
 
-def started(which: str, folder: str, **variables: str) -> tuple[subprocess.Popen[str], int]:
+def started(which: str, folder: str) -> tuple[subprocess.Popen[str], int]:
     """A server's process and port."""
-    environment = os.environ | {"PYTHONPATH": f"{HERE.parent}"} | variables
+    environment = os.environ | {"PYTHONPATH": f"{HERE.parent}"}
     command = [sys.executable, str(HERE / "servers.py"), which, folder]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     return process, int(process.stdout.readline()) if process.stdout else 0
@@ -87,14 +87,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_files(Path(folder), ["127.0.0.1"])
         trust = ssl.create_default_context(cafile=str(Path(folder) / "ca.crt"))
-        collector, taking = started("collector", folder)
         cases = {
             "decodes and says yes": ("nothing", "mutate"),
             "mutate": ("ours", "mutate"),
-            "mutate, each review traced": ("traced", "mutate"),
         }
-        traces = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{taking}"}
-        servers = {name: started(which, folder, **traces) for name, (which, _) in cases.items()}
+        servers = {name: started(which, folder) for name, (which, _) in cases.items()}
         for name, (_, path) in cases.items():  # warm-up
             uvloop.run(round_of(servers[name][1], trust, path, Measured()))
         idle = {name: cpu_seconds(process.pid) for name, (process, _) in servers.items()}
@@ -106,8 +103,6 @@ def main() -> None:
             print(row(name, results[name], cpu_seconds(process.pid) - idle[name]))
             process.terminate()
             process.wait()
-        collector.terminate()
-        collector.wait()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,8 @@
-"""The servers that the load is put on: `python bench/servers.py ours|nothing|traced FOLDER`. Each prints its port.
-
-`collector` takes the traces.
-"""
+"""The servers that the load is put on: `python bench/servers.py ours|nothing FOLDER`. Each prints its port."""
 
 import asyncio
 import gc
-import os
 import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import uvloop
@@ -26,7 +21,6 @@ from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
-from webhook.server.tracing import Tracing, tracing_of
 
 
 class Nothing:
@@ -39,41 +33,20 @@ class Nothing:
     validate = mutate
 
 
-class Collector(BaseHTTPRequestHandler):
-    """Takes traces, and forgets them."""
-
-    def do_POST(self) -> None:
-        """Yes."""
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
 def tell(port: int) -> None:
     """Print the port."""
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
 
 
-def collect() -> None:
-    """Take traces until SIGTERM."""
-    server = HTTPServer(("127.0.0.1", 0), Collector)
-    tell(server.server_port)
-    server.serve_forever()
-
-
-def webhooks(which: str, metrics: Metrics, tracing: Tracing) -> Webhooks | Nothing:
+def webhooks(which: str, metrics: Metrics) -> Webhooks | Nothing:
     """Ours, or the baseline."""
     if which == "nothing":
         return Nothing()
     policy = parse(POLICY)
     cluster = offline_cluster(policy.tiers, [TENANT])
     ledger = MemoryLedger()
-    record = tracing.record(Recorder(metrics))
-    return Webhooks(tracing.cluster(cluster), tracing.ledger(ledger), lambda: policy, record)
+    return Webhooks(cluster, ledger, lambda: policy, Recorder(metrics))
 
 
 async def main(which: str, folder: Path) -> None:
@@ -81,8 +54,7 @@ async def main(which: str, folder: Path) -> None:
     logs.set_up("warning", "console")
     metrics, drain = Metrics(), Drain(0)
     drain.on_signals()
-    tracing = tracing_of(os.environ if which == "traced" else {})
-    behind = webhooks(which, metrics, tracing)
+    behind = webhooks(which, metrics)
     admission = listen("127.0.0.1", 0)
     gc.freeze()
     tell(port_of(admission))
@@ -95,12 +67,8 @@ async def main(which: str, folder: Path) -> None:
         drain=drain,
         admission=admission,
         observability=listen("127.0.0.1", 0),
-        tracing=tracing,
     )
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "collector":
-        collect()
-    else:
-        uvloop.run(main(sys.argv[1], Path(sys.argv[2])))
+    uvloop.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -26,7 +26,6 @@ from webhook.policy.classification.classify import make_expressions
 from webhook.server.endpoint import Callers, admission_app
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
-from webhook.server.tracing import Tracing
 
 ROOT = Path(webhook.__file__).parent
 TENANT = {"example.com/tenant": "alpha"}
@@ -84,7 +83,7 @@ async def walked(path: str, world: World, obj: object) -> tuple[Walked, Mapping[
     process.lead(first=True)
     await pass_time(200)
     webhooks = Webhooks(world.cluster, process.ledger, lambda: world.policy, world.webhooks.record)
-    app = admission_app(webhooks.mutate, webhooks.validate, Metrics(), Limits(), Tracing(), Callers())
+    app = admission_app(webhooks.mutate, webhooks.validate, Metrics(), Limits(), Callers())
     answers: list[Any] = []
 
     async def receive() -> dict[str, object]:

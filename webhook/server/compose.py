@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import time
 from collections.abc import Awaitable, Mapping
 from typing import Literal
@@ -43,7 +42,6 @@ from webhook.server.run import serve
 from webhook.server.running_ledger import RunningLedger, running_ledger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import LiveCertificate
-from webhook.server.tracing import tracing_of
 
 
 async def run(settings: Settings) -> None:
@@ -53,7 +51,6 @@ async def run(settings: Settings) -> None:
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
     async with (
-        tracing_of(os.environ) as tracing,
         await Client.connect(settings.kubeconfig) as client,
         live_cluster(client) as cluster,
     ):
@@ -76,12 +73,7 @@ async def run(settings: Settings) -> None:
             _gauges(metrics, in_force, cluster.known, charged, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(
-                tracing.cluster(cluster),
-                tracing.ledger(charged.ledger),
-                in_force.current,
-                tracing.record(beside.recorder),
-            )
+            webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
             checks = _checks(cluster.known, certificate)
             page = page_sources(
                 settings,
@@ -112,7 +104,6 @@ async def run(settings: Settings) -> None:
                     *reports.serving(certificate),
                     *charged.ports,
                 ),
-                tracing=tracing,
                 callers=callers,
             )
             following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()

@@ -27,7 +27,6 @@ from webhook.server.body import BytesInFlight, Cut, Disconnected, Problem, check
 from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
-from webhook.server.tracing import Tracing
 
 _SECRET = re.compile(r"[a-z0-9][a-z0-9-]{24,61}[a-z0-9]")
 """The API server takes nothing else for part of a webhook's path. 26 random characters of these are 128 bits."""
@@ -131,14 +130,12 @@ class AdmissionApp:
 
 
 def admission_app(
-    mutate: Handler, validate: Handler, metrics: Metrics, limits: Limits, tracing: Tracing, callers: Callers
+    mutate: Handler, validate: Handler, metrics: Metrics, limits: Limits, callers: Callers
 ) -> AdmissionApp:
-    """What the HTTPS port serves. Metrics, logs and traces name the plain path."""
+    """Return what the HTTPS port serves. Metrics and logs name the plain path."""
     handlers = {"/mutate": mutate, "/validate": validate}
     room = BytesInFlight(limits)
-    endpoints = {
-        path: tracing.app(path, Endpoint(path, handler, metrics, limits, room)) for path, handler in handlers.items()
-    }
+    endpoints = {path: Endpoint(path, handler, metrics, limits, room) for path, handler in handlers.items()}
     return AdmissionApp(callers, endpoints, metrics)
 
 

@@ -18,7 +18,6 @@ from webhook.server.metrics import Metrics
 from webhook.server.probes import Check, Pulse, observability_app, serve_apart
 from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
-from webhook.server.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +42,13 @@ async def serve(
     observability: socket.socket,
     beside: Sequence[AppPort] = (),
     limits: Limits | None = None,
-    tracing: Tracing | None = None,
     callers: Callers | None = None,
 ) -> None:
     """Serve until the drain is over; probes, metrics and what is `beside` go last. Run it with uvloop.run."""
-    tracing = tracing or Tracing()
     limits, callers = limits or Limits(), callers or Callers()
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
-        admission_app(mutate, validate, metrics, limits, tracing, callers),
+        admission_app(mutate, validate, metrics, limits, callers),
         limits=limits,
         drain=drain,
         metrics=metrics,

@@ -28,7 +28,6 @@ from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
-from webhook.server.tracing import Tracing
 
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[3]
@@ -182,7 +181,6 @@ async def a_server(
     limits: Limits | None = None,
     bundle: Bundle | None = None,
     drain: Drain | None = None,
-    tracing: Tracing | None = None,
     callers: Callers | None = None,
     **checks: str | None,
 ) -> AsyncIterator[Serving]:
@@ -202,7 +200,6 @@ async def a_server(
             admission=admission,
             observability=observability,
             limits=limits,
-            tracing=tracing,
             callers=callers,
         )
     )
