@@ -12,9 +12,8 @@ from localcluster.ports import free_ports
 from localcluster.prometheus import Backfilled, Told
 from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of, text_of
-from webhook.page.routes import rendered
-from webhook.page.use_chart import use_chart
-from webhook.report.use_over_time import UseAt
+from webhook.page.routes import rendered, use_chart
+from webhook.report.gpus_now import UseAt
 from webhook.server.prometheus import AskedPrometheus, evicted_by_tier
 from webhook.server.settings import PrometheusServer
 

@@ -3,10 +3,8 @@
 import pytest
 
 from tests.unit.page.samples import a_content, a_posture, a_tenant
-from webhook.page.choice import Choice
-from webhook.page.routes import ChartShown, rendered
-from webhook.page.use_chart import use_chart
-from webhook.report.use_over_time import Evicted, UseAt
+from webhook.page.routes import ChartShown, Choice, rendered, use_chart
+from webhook.report.gpus_now import Evicted, UseAt
 
 from .conftest import Look
 

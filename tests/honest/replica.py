@@ -18,16 +18,16 @@ from tests.honest.api import Api, ReplicaClient
 from tests.honest.clocks import VirtualDatetime
 from tests.honest.objects import FLAVOR_LABEL
 from webhook.admission.webhook import Webhooks
-from webhook.cluster import pods_of_namespaces
+from webhook.cluster import live
 from webhook.cluster.live import live_cluster
 from webhook.config.in_force import PolicyInForce
-from webhook.controllers import event_writer, held_lines, observed_world, opened_gates
+from webhook.controllers import event_writer, held_lines, observed_world, placements
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.server.metrics import Metrics
 from webhook.server.running_ledger import ledger_parts
 
-for _module in (event_writer, held_lines, observed_world, opened_gates, pods_of_namespaces):
+for _module in (event_writer, held_lines, observed_world, placements, live):
     _module.datetime = VirtualDatetime  # type: ignore[attr-defined]
 
 H = 75.0

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version, server_version
 from webhook.kube.paths import path
-from webhook.kube.reflector import Reflector, Source
-from webhook.kube.reflectors import Reflectors, Store
+from webhook.kube.reflector import Reflector, Reflectors, Source, Store
 from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read, view

@@ -15,8 +15,7 @@ from webhook.cluster.work_of_pod import ContainerAge, began_at
 from webhook.kube.client import Client
 from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
-from webhook.kube.reflector import Reflector, Source
-from webhook.kube.reflectors import Reflectors
+from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.kube.wire import listed_objects, metadata_of
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused

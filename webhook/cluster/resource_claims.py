@@ -11,8 +11,7 @@ import msgspec
 from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time, kept_objects
 from webhook.kube.client import Client
 from webhook.kube.paths import path
-from webhook.kube.reflector import Reflector, Source
-from webhook.kube.reflectors import Reflectors
+from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Metadata, PodClaim
 from webhook.objects.refusal import Reason, Refused

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from webhook.kube.reflectors import Store
+from webhook.kube.reflector import Store
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Unreadable
 from webhook.policy.quota.tenant_quotas import TenantQuota

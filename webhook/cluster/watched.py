@@ -14,8 +14,7 @@ from webhook.cluster.stored_objects import stored_namespace
 from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
 from webhook.kube.paths import path
-from webhook.kube.reflector import Reflector, Source
-from webhook.kube.reflectors import Informer, Reflectors, Store
+from webhook.kube.reflector import Informer, Reflector, Reflectors, Source, Store
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.view import View, read, view
 from webhook.policy.quota.conditions import Overlap, overlaps

@@ -1,9 +1,11 @@
-"""Lists the webhook configurations of a cluster, ours and those of others.
+"""Lists what the API server asks about an object: webhook configurations, and our ValidatingAdmissionPolicies.
 
-Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
+By those policies it refuses also while the webhook is down. Sources:
+https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
+https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -129,3 +131,50 @@ async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, 
             msgspec.structs.replace(read(raw, WebhookConfiguration), kind=kind) async for raw in listed_objects(pages)
         ]
     return tuple(found)
+
+
+OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
+OF_GATES = "-hold"
+"""Ends the name of the policy that keeps the gates of held pods shut, whatever the release is called."""
+
+
+class AdmissionPolicy(View, frozen=True):
+    """A policy by its name, with what its bindings tell the API server to do by it: Deny, Warn, Audit; else nothing."""
+
+    name: str
+    actions: frozenset[str] = frozenset()
+
+    @property
+    def keeps_gates(self) -> bool:
+        return self.name.endswith(OF_GATES)
+
+    def __str__(self) -> str:
+        return f"ValidatingAdmissionPolicy/{self.name}"
+
+
+class _Binding(View, frozen=True):
+    """Of a binding; of a policy nothing is read."""
+
+    policy_name: str = ""
+    validation_actions: frozenset[str] = frozenset()
+
+
+class _Listed(View, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: _Binding = _Binding()
+
+
+async def admission_policies(client: Client) -> tuple[AdmissionPolicy, ...]:
+    """All of ours. Raises ApiError."""
+    policies = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
+    bindings = [each.spec for each in await _all_of_ours(client, "validatingadmissionpolicybindings")]
+    return tuple(_with_actions(each, bindings) for each in policies)
+
+
+def _with_actions(name: str, bindings: Sequence[_Binding]) -> AdmissionPolicy:
+    told = (each.validation_actions for each in bindings if each.policy_name == name)
+    return AdmissionPolicy(name=name, actions=frozenset().union(*told))
+
+
+async def _all_of_ours(client: Client, plural: str) -> list[_Listed]:
+    return [read(raw, _Listed) async for raw in listed_objects(client.list_pages(path(GROUP, plural), OF_OURS))]

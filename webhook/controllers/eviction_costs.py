@@ -22,8 +22,7 @@ from webhook.kube.client import FIELD_MANAGER, Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
 from webhook.kube.paths import path
-from webhook.kube.reflector import Source
-from webhook.kube.reflectors import Informer, Reflectors, Store
+from webhook.kube.reflector import Informer, Reflectors, Source, Store
 from webhook.kube.wire import RFC_3339
 from webhook.objects.managed_fields import ManagedFields
 from webhook.objects.pods import Metadata

@@ -10,15 +10,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from webhook.controllers.evicted_pods import RECENT, EvictedPods, persistently, seconds_since
-from webhook.controllers.preempted_events import (
+from webhook.controllers.evicted_pods import (
+    RECENT,
     SETTLED,
     SETTLED_BY_NOW,
     TOLD_NOW,
+    EvictedPods,
     Preempted,
     Victim,
     is_settled,
+    persistently,
     preempted,
+    seconds_since,
 )
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict

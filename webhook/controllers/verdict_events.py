@@ -2,20 +2,26 @@
 
 And on the TenantQuota that has no room. Kubernetes' own controllers tell of a refused pod on what made it
 (FailedCreate), and nobody of a refused update; the warnings of what is let in are read by whoever sent it alone.
+What the labels of a namespace say wrongly stands in its own events, for the same reason.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
+from webhook.cluster.watched import Watched
+from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
+from webhook.policy.namespace_labels import namespace_warnings
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import EVENT, Latest, Preemption
+from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
 
@@ -125,3 +131,41 @@ class PreemptionRecorder(msgspec.Struct, frozen=True):
         about = Regarding.of(workload, victim.namespace)
         self.writer.add(about, EVENT, preemption.sentence)
         await self.writer.written(about, EVENT)
+
+
+ROUND_SECONDS = 5.0
+"""Seconds between two rounds at least."""
+UNASKED_SECONDS = 60.0
+"""Seconds after which a round comes unasked: this replica may lead now."""
+NAMESPACE_LABEL = "NamespaceLabel"
+
+
+class NamespaceEvents(Rounds):
+    """Tells of each mistake once. `leading`: whether this replica is the one that tells."""
+
+    def __init__(
+        self,
+        cluster: Watched,
+        policy: Callable[[], TierPolicy],
+        leading: Callable[[], bool],
+        events: EventWriter,
+    ) -> None:
+        super().__init__(cluster, ROUND_SECONDS, UNASKED_SECONDS)
+        self._policy = policy
+        self._leading = leading
+        self._events = events
+        self._told: Mapping[str, str] = {}
+
+    async def _round(self) -> None:
+        if not self._leading():
+            return
+        policy, tenants = self._policy(), self._cluster.tenants()
+        found: dict[str, str] = {}
+        for each in self._cluster.namespaces():
+            problems = "; ".join(map(sentence, namespace_warnings(each.labels, policy, tenants)))
+            if problems and problems != self._told.get(each.name):
+                self._events.add(
+                    Regarding("v1", "Namespace", each.name, each.uid, each.name), NAMESPACE_LABEL, problems
+                )
+            found |= {each.name: problems} if problems else {}
+        self._told = found

@@ -3,12 +3,17 @@
 During a port-forward any site in that person's browser could send its own name to 127.0.0.1 (DNS rebinding), and read
 the page as its own. So at loopback the page answers to no other name than those of this machine. At the other door a
 browser sends no token by itself. What it shows is gathered at each request, from what this process knows anyway.
+
+1. `Choice` is what its reader has chosen to see. 2. `PageContent` is what the template is given. 3. `use_chart` draws
+the last day: a line for each tier, and below it how many pods each lost to preemptions.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, pairwise
+from typing import Self
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,16 +26,77 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from webhook.objects.refusal import first_of
-from webhook.page.choice import EVERYTHING, MOST_TENANTS, SECONDS, Choice
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
-from webhook.page.use_chart import evicted_of, use_chart
 from webhook.report.at_risk_now import RisksOf, TierAtRisk, at_risk_by_tier
-from webhook.report.gpus_now import GpusNow, Waits
+from webhook.report.gpus_now import DayOfUse, Evicted, GpusNow, UseAt, Waits
 from webhook.report.latest import Evictions, Preemption, VerdictGroup
 from webhook.report.posture import Posture
 from webhook.report.tenants import TenantShown
-from webhook.report.use_over_time import DayOfUse, UseAt
+
+LONGEST_NAME = 253
+"""Characters of a name in Kubernetes."""
+SECONDS = ("10", "30", "60", "300")
+"""After which the page may load itself again: for a wall. Nobody who reads it slowly is disturbed unasked."""
+MOST_TENANTS = 30
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """ "" and False choose nothing. `reload`: seconds, one of SECONDS."""
+
+    tenant: str = ""
+    tier: str = ""
+    refused: bool = False
+    reload: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Self:
+        """What a URL's query says; what it says otherwise counts for nothing."""
+        tenant, tier = (query.get(name, "")[:LONGEST_NAME] for name in ("tenant", "tier"))
+        reload = query.get("reload", "")
+        return cls(tenant, tier, bool(query.get("refused")), reload if reload in SECONDS else "")
+
+    def of_tenants(self, found: Sequence[TenantShown]) -> Sequence[TenantShown]:
+        """The chosen one; of very many those that are worst off, the worst first."""
+        if self.tenant:
+            return [each for each in found if each.name == self.tenant]
+        return found if len(found) <= MOST_TENANTS else sorted(found, key=_worst)[:MOST_TENANTS]
+
+    def of_waits(self, found: Iterable[Waits]) -> list[Waits]:
+        """Those of the tenant and tier."""
+        return [each for each in found if self._has(each.tenant, each.tier)]
+
+    def of_verdicts(self, found: Iterable[VerdictGroup]) -> Iterator[VerdictGroup]:
+        """Those of the tenant and tier, and on request without what was let in."""
+        for each in found:
+            if self._has(each.last.tenant, each.last.tier) and (each.last.reason or not self.refused):
+                yield each
+
+    def of_preemptions(self, found: Iterable[Preemption]) -> Iterator[Preemption]:
+        """Those in which a pod of the tenant and tier was evicted, or was evicted for."""
+        for each in found:
+            pods = (each.victim, *([each.preemptor] if each.preemptor else []))
+            if any(self._has(pod.tenant, pod.tier) for pod in pods):
+                yield each
+
+    def _has(self, tenant: str, tier: str) -> bool:
+        return self.tenant in ("", tenant) and self.tier in ("", tier)
+
+    def of_risks(self, found: RisksOf) -> RisksOf:
+        """The work at risk of the tenant and the tier."""
+        return {
+            (tenant, tier, exact): gpu_seconds
+            for (tenant, tier, exact), gpu_seconds in found.items()
+            if self.tenant in ("", tenant) and self.tier in ("", tier)
+        }
+
+
+EVERYTHING = Choice()
+
+
+def _worst(tenant: TenantShown) -> tuple[bool, float, str]:
+    return not tenant.problems, -max((sum(row.shares) for row in tenant.rows), default=0.0), tenant.name
+
 
 SHOWN = 100
 """Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
@@ -191,3 +257,90 @@ def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
     local = Middleware(TrustedHostMiddleware, allowed_hosts=list(LOCAL), www_redirect=False)
     guarded = Middleware(Guard, readers=readers) if readers else local
     return Starlette(routes=[Route("/", page)], middleware=[guarded])
+
+
+WIDTH, HEIGHT, BOTTOM = 720, 120, 30
+"""Of the lines, and below them of the preemptions; stretched to the width of a window, which texts could not be."""
+TOP = 4
+POINTS = 144
+SHORTEST = 600.0
+"""Seconds that have to be seen first: of less there is nothing to tell."""
+GAP = 1.5
+"""So many times the usual distance between two looks, and nobody knows what was between them."""
+
+
+def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evicted]) -> str:
+    """An SVG and its texts, within a page whose styles say its colours; "" as long as too little was seen."""
+    if not seen or seen[-1].time - seen[0].time < SHORTEST:
+        return ""
+    most = max((each.gpus.get(tier, 0.0) for each in seen for tier in tiers), default=0.0) or 1.0
+    bars, at_once = _bars([each for each in evicted if each.time >= seen[0].time], tiers, seen)
+    below = f"preempted pods, at most {at_once}" if at_once else "no preempted pods"
+    since, until = (
+        datetime.fromtimestamp(each.time, UTC).strftime("%Y-%m-%d %H:%M UTC") for each in (seen[0], seen[-1])
+    )
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT + BOTTOM}" preserveAspectRatio="none"'
+    return (
+        f'<div class="chart"><p><span>{most:g} GPUs</span><span>since {since}</span></p>'
+        f'<svg {size} role="img" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>GPUs held by tier, at most {most:g}; below, {below}</title>"
+        f'<path class="axis" d="M0 {TOP}H{WIDTH}M0 {HEIGHT}H{WIDTH}"/>'
+        f"{''.join((*_lines(seen, tiers, most), *bars))}</svg>"
+        f"<p><span>{below}</span><span>until {until[11:]}</span></p></div>"
+    )
+
+
+def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator[str]:
+    stretches = list(_stretches(seen[:: -(-len(seen) // POINTS)]))
+    for index, tier in enumerate(tiers):
+        for stretch in stretches:
+            points = (
+                f"{_x(each.time, seen)},{HEIGHT - each.gpus.get(tier, 0.0) / most * (HEIGHT - TOP):.1f}"
+                for each in stretch
+            )
+            yield f'<polyline class="line tier-{index % 6}" points="{" ".join(points)}"/>'
+
+
+def _stretches(seen: Sequence[UseAt]) -> Iterator[Sequence[UseAt]]:
+    """Looks that follow one another: no line is drawn through a time of which nobody knows."""
+    distance = min(after.time - before.time for before, after in pairwise(seen))
+    begin = 0
+    for index, (before, after) in enumerate(pairwise(seen), start=1):
+        if after.time - before.time > GAP * distance:
+            yield seen[begin:index]
+            begin = index
+    yield seen[begin:]
+
+
+def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], str]:
+    """Those of one time one above the other, each in its tier's colour; and how many there were at most at a time."""
+    counted: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for each in evicted:
+        counted[round(_x(each.time, seen) / WIDTH * POINTS)][each.tier] += each.pods
+    most = float(max((sum(pods.values()) for pods in counted.values()), default=0))
+    bars = []
+    for place, pods in sorted(counted.items()):
+        bottom, x = float(HEIGHT + BOTTOM), round(place / POINTS * WIDTH)
+        for tier, many in pods.items():
+            height = round(many / most * (BOTTOM - 6), 1)
+            bottom = round(bottom - height, 1)
+            colour = f" t{tiers.index(tier) % 6}" if tier in tiers else ""
+            bars.append(
+                f'<rect class="preempted{colour}" x="{x}" y="{bottom}" width="{WIDTH // POINTS}" height="{height}"/>'
+            )
+    about = "" if most.is_integer() else "about "  # a Prometheus reckons between its samples
+    return bars, f"{about}{most:.0f}" if most else ""
+
+
+def _x(time: float, seen: Sequence[UseAt]) -> float:
+    first, last = seen[0].time, seen[-1].time
+    return round(min((time - first) / (last - first), 1.0) * (WIDTH - 4), 1)
+
+
+def evicted_of(preemptions: Iterable[Preemption]) -> Iterator[Evicted]:
+    """Those whose time can be read."""
+    for each in preemptions:
+        try:
+            yield Evicted(datetime.fromisoformat(each.time).timestamp(), each.victim.tier)
+        except ValueError:
+            continue

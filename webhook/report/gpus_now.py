@@ -1,7 +1,11 @@
-"""The cluster's GPUs at one moment: what each tier holds, what is free, and who waits for what."""
+"""The cluster's GPUs at one moment (what each tier uses, what is free, who waits for what) and during the last day.
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+The day is as this process has seen it, or as a Prometheus has.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
@@ -143,3 +147,55 @@ def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]
         gpus = as_number(sum((each.gpus for each in pods), Decimal(0)))
         tenant = tenant_of(namespace) or ""
         yield Waits(namespace, workload, tenant, tier, len(pods), gpus, first.since, first.why)
+
+
+EVERY, DAY = 60.0, 24 * 60 * 60.0
+"""Seconds between two looks that are kept, and for which they are."""
+
+
+class UseAt(msgspec.Struct, frozen=True):
+    """GPUs by tier, at a time in seconds since 1970."""
+
+    time: float
+    gpus: Mapping[str, float]
+
+
+class Evicted(msgspec.Struct, frozen=True):
+    """Pods of a tier that were preempted about a time, in seconds since 1970."""
+
+    time: float
+    tier: str
+    pods: float = 1.0
+
+
+class DayOfUse(msgspec.Struct, frozen=True):
+    """What a Prometheus tells of the last day, the oldest first; of `problem` it says why it tells nothing."""
+
+    seen: tuple[UseAt, ...] = ()
+    evicted: tuple[Evicted, ...] = ()
+    problem: str = ""
+
+
+class UseOverTime:
+    """Bounded: one look a minute, for a day."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._kept: deque[UseAt] = deque(maxlen=int(DAY / EVERY))
+
+    def add(self, held: Mapping[tuple[str, str, str], float]) -> None:
+        """So many GPUs are held now, by tenant, tier and flavor."""
+        now = self._clock()
+        if not self._kept or now - self._kept[-1].time >= EVERY:
+            by_tier: defaultdict[str, float] = defaultdict(float)
+            for (_, tier, _), gpus in held.items():
+                by_tier[tier] += gpus
+            self._kept.append(UseAt(now, dict(by_tier)))
+
+    def forget(self) -> None:
+        """From now on another process counts, so that later there would be a gap."""
+        self._kept.clear()
+
+    def __iter__(self) -> Iterator[UseAt]:
+        """The oldest first."""
+        return iter(self._kept)

@@ -11,10 +11,9 @@ from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.eviction_costs import SCHEDULERS, EvictionCosts, Scheduler
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
-from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
-from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
+from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
 from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.kube.client import Client
@@ -22,8 +21,8 @@ from webhook.objects.pods import OwnerReference
 from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
+from webhook.report.gpus_now import UseOverTime
 from webhook.report.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
-from webhook.report.use_over_time import UseOverTime
 from webhook.server.metric_table import (
     AT_RISK,
     CHECKPOINT_SECONDS,

@@ -20,7 +20,7 @@ from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
 from webhook.kube.paths import path
-from webhook.kube.reflectors import patiently
+from webhook.kube.reflector import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles

@@ -8,8 +8,8 @@ from typing import Generic, Self, TypeVar
 import msgspec
 
 from certs.ca_bundle import WebhookConfigurations
-from webhook.cluster.device_listing import plugins_by_node, resource_slices, supply_of
 from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.listed import plugins_by_node, resource_slices, supply_of
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce
@@ -22,11 +22,10 @@ from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.at_risk_now import RisksOf
-from webhook.report.gpus_now import GpusNow, HeldGpus, gpus_now
+from webhook.report.gpus_now import GpusNow, HeldGpus, UseAt, gpus_now
 from webhook.report.latest import Preemption, VerdictGroup
 from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import TenantShown, tenant_shown
-from webhook.report.use_over_time import UseAt
 from webhook.server.listener import listen
 from webhook.server.probes import Check
 from webhook.server.prometheus import AskedPrometheus

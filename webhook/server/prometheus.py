@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
-from webhook.report.use_over_time import DAY, DayOfUse, Evicted, UseAt
+from webhook.report.gpus_now import DAY, DayOfUse, Evicted, UseAt
 from webhook.server.metric_table import CHECKPOINTS, GPU_SECONDS
 from webhook.server.settings import PrometheusServer
 

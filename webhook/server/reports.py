@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from certs.source import Bundle
 from webhook.config.in_force import PolicyInForce
-from webhook.controllers.last_saves import LastSaves, Progress
+from webhook.controllers.work_at_risk import LastSaves, Progress
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.pod_tokens import NotAccepted, PodTokens

@@ -15,9 +15,8 @@ from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
-from webhook.controllers.opened_gates import OpenedGates
 from webhook.controllers.pending_gpus import PendingGpus
-from webhook.controllers.placements import Placements
+from webhook.controllers.placements import OpenedGates, Placements
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection

@@ -17,7 +17,7 @@ from webhook.cli.cluster import running as running_read
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.running import running_webhook, unread_of
 from webhook.cli.progress import Steps
-from webhook.cluster.admission_policies import AdmissionPolicy
+from webhook.cluster.webhook_configurations import AdmissionPolicy
 from webhook.config.published import InstalledPolicy
 from webhook.kube.errors import Failed
 from webhook.policy.quota.tenant_quotas import read_tenant

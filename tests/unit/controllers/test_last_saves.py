@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.controllers import last_saves
-from webhook.controllers.last_saves import KEPT, SKEW, SOONEST, LastSaves, Progress
+from webhook.controllers import work_at_risk
+from webhook.controllers.work_at_risk import REPORTS_KEPT, SKEW, SOONEST, LastSaves, Progress
 from webhook.policy.checkpoint.at_risk import LastSave
 
 
@@ -29,7 +29,7 @@ def test_the_last_report_of_a_pod_counts_for_an_hour() -> None:
     clock.now += 1
     assert saves.report("a", saved(clock.now, 90)) == "heard"
     assert saves.of("a") == LastSave(90, clock.now)
-    clock.now += KEPT
+    clock.now += REPORTS_KEPT
     assert saves.of("a") is None
     assert len(saves) == 0
 
@@ -50,7 +50,7 @@ def test_a_clock_that_is_a_little_ahead_gains_nothing_and_one_far_ahead_is_not_h
 
 
 def test_only_so_many_pods_are_kept_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_saves, "MOST", 3)
+    monkeypatch.setattr(work_at_risk, "MOST", 3)
     clock = Clock()
     saves = LastSaves(clock)
     for uid in "abc":
@@ -58,6 +58,6 @@ def test_only_so_many_pods_are_kept_until_old_ones_are_over(monkeypatch: pytest.
         clock.now += SOONEST
     assert saves.report("d", saved(clock.now)) == "no-room"
     assert saves.report("a", saved(clock.now)) == "heard", "one that is known is heard on"
-    clock.now += KEPT - SOONEST
+    clock.now += REPORTS_KEPT - SOONEST
     assert saves.report("d", saved(clock.now)) == "heard"
     assert [each for each in "abcd" if saves.of(each)] == ["a", "d"]

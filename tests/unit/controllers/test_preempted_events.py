@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from webhook.controllers.preempted_events import Preempted, preempted
+from webhook.controllers.evicted_pods import Preempted, preempted
 
 BY_POD = "Preempted by pod 3c9f-1 on node node-1.example"
 

@@ -12,8 +12,7 @@ from tests.builders.built import Tree
 from webhook.cluster.ending_pod import Ended
 from webhook.cluster.pod_informer import SeenPod, seen_pod
 from webhook.controllers import evicted_pods
-from webhook.controllers.evicted_pods import EvictedPods
-from webhook.controllers.preempted_events import Preempted, Victim
+from webhook.controllers.evicted_pods import EvictedPods, Preempted, Victim
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, Unreachable
 from webhook.ledger.protocol import Holding

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from webhook.controllers.rendered_quotas import Place, RenderedFor, manifest, problem_of_writing, rendered_for
+from webhook.controllers.backstop_writer import Place, RenderedFor, manifest, problem_of_writing, rendered_for
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, Forbidden, NotFound
 

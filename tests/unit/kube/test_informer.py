@@ -1,6 +1,6 @@
 """What a store holds after a watch, and whom it tells."""
 
-from webhook.kube.reflectors import Store
+from webhook.kube.reflector import Store
 
 
 def test_a_store_holds_what_was_seen_last_and_tells_of_each_change() -> None:

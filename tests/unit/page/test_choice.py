@@ -5,8 +5,7 @@ from msgspec import structs
 
 from tests.unit.page.samples import EVIL, a_content, a_preemption, a_tenant, a_verdict, some_gpus
 from tests.unit.page.test_render import got, sources_of, text_of
-from webhook.page.choice import MOST_TENANTS
-from webhook.page.routes import PageContent, page_app
+from webhook.page.routes import MOST_TENANTS, PageContent, page_app
 from webhook.report.latest import VerdictGroup
 
 ALPHAS = a_verdict("llm-finetune")

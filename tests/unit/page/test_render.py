@@ -10,8 +10,7 @@ from msgspec import structs
 from starlette.types import ASGIApp
 
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict, some_gpus
-from webhook.page.choice import Choice
-from webhook.page.routes import PageContent, Sources, page_app, rendered
+from webhook.page.routes import Choice, PageContent, Sources, page_app, rendered
 from webhook.report.gpus_now import GpusNow
 from webhook.report.posture import DraPosture, Posture
 from webhook.report.tenants import HeldShown, PlaceShown, RowShown

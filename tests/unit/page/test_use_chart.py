@@ -7,9 +7,8 @@ from msgspec import structs
 
 from tests.unit.page.samples import a_content, a_preemption
 from tests.unit.page.test_render import Balanced, sources_of, text_of
-from webhook.page.routes import rendered
-from webhook.page.use_chart import POINTS, TOP, WIDTH, use_chart
-from webhook.report.use_over_time import DAY, EVERY, DayOfUse, Evicted, UseAt, UseOverTime
+from webhook.page.routes import POINTS, TOP, WIDTH, rendered, use_chart
+from webhook.report.gpus_now import DAY, EVERY, DayOfUse, Evicted, UseAt, UseOverTime
 
 TIERS = ("gpu-training", "gpu-batch")
 BEGAN = 1_795_305_600.0

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from webhook.cli.why_pending.place_in_line import Use, in_line, place_in, room_at_latest, said_at_latest
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.report.tenants import HeldShown, PlaceShown, RowShown, TenantShown
-from webhook.report.turn import Use, in_line, place_in, room_at_latest, said_at_latest
 
 
 def a_place(nth: int, **said: str | int) -> PlaceShown:

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from webhook.cli.cluster.rights import role_for
 from webhook.cli.output import warn
-from webhook.cluster.admission_policies import OF_OURS
 from webhook.cluster.listed import listed_trees
+from webhook.cluster.webhook_configurations import OF_OURS
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile

@@ -11,8 +11,7 @@ from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
-from webhook.cluster.device_listing import plugins_by_node, resource_slices, supply_of
-from webhook.cluster.listed import listed_trees
+from webhook.cluster.listed import listed_trees, plugins_by_node, resource_slices, supply_of
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.kube.client import Client
 from webhook.kube.discovery import server_version

@@ -11,10 +11,10 @@ from webhook.cli.cluster.installed import RELEASE
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.rights import RIGHTS
 from webhook.cli.manifests.documents import BadInput
-from webhook.cluster.admission_policies import admission_policies
 from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.webhook_configurations import (
     WebhookConfiguration,
+    admission_policies,
     leaves_out,
     missing_kinds,
     webhook_configurations,

@@ -12,10 +12,8 @@ from webhook.cli.cluster.many_objects import listed_cluster
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.running import running_snapshot, unread_of
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.disruption_budgets import disruption_budgets
-from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.listed import priority_classes
-from webhook.cluster.lost_pods import ending_on_node, lost_pods
+from webhook.cluster.gpu_nodes import ending_on_node, gpu_nodes, lost_pods
+from webhook.cluster.listed import disruption_budgets, priority_classes
 from webhook.cluster.pod_listing import PodSummary, list_pods
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery, served_version, server_version

@@ -17,8 +17,7 @@ from webhook.cli.explain.next_pod import running_pods
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
-from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.lost_pods import EndingOnNode, ending_on_node, lost_pods, way_out
+from webhook.cluster.gpu_nodes import EndingOnNode, ending_on_node, gpu_nodes, lost_pods, way_out
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path

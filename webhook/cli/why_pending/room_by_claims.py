@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster
-from webhook.cluster.device_listing import device_claims, device_taint_rules, resource_slices
+from webhook.cluster.listed import device_claims, device_taint_rules, resource_slices
 from webhook.kube.discovery import server_version
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written

@@ -3,8 +3,14 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from webhook.cluster.admission_policies import OF_GATES
-from webhook.cluster.webhook_configurations import KINDS, OF_PODS, WebhookConfiguration, missing_kinds, without
+from webhook.cluster.webhook_configurations import (
+    KINDS,
+    OF_GATES,
+    OF_PODS,
+    WebhookConfiguration,
+    missing_kinds,
+    without,
+)
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.lint.rule import LintRule, Mistake, Severity

@@ -6,12 +6,10 @@ from decimal import Decimal
 
 import msgspec
 
-from webhook.cluster.admission_policies import AdmissionPolicy
-from webhook.cluster.disruption_budgets import DisruptionBudget
-from webhook.cluster.gpu_nodes import GpuNode
-from webhook.cluster.lost_pods import EndingOnNode
+from webhook.cluster.gpu_nodes import EndingOnNode, GpuNode
+from webhook.cluster.listed import DisruptionBudget
 from webhook.cluster.pod_listing import PodSummary
-from webhook.cluster.webhook_configurations import WebhookConfiguration
+from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge

@@ -5,8 +5,7 @@ from typing import Any
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.report.lint.asking import NOW, a_cluster, a_listed_pod, found, in_force
-from webhook.cluster.admission_policies import AdmissionPolicy
-from webhook.cluster.webhook_configurations import KINDS, WebhookConfiguration
+from webhook.cluster.webhook_configurations import KINDS, AdmissionPolicy, WebhookConfiguration
 from webhook.objects.view import view
 from webhook.policy.values.facts import Namespace
 from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot

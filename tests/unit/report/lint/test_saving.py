@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import a_cluster, a_listed_pod, found
-from webhook.cluster.disruption_budgets import DisruptionBudget
-from webhook.cluster.lost_pods import EndingOnNode
+from webhook.cluster.gpu_nodes import EndingOnNode
+from webhook.cluster.listed import DisruptionBudget
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.workloads.workload_types import WorkloadType
