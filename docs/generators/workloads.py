@@ -145,7 +145,7 @@ def _section(
     parts = [*_block(words(", ".join(sorted(plain))))]
     for workload_type, commands in found.items():
         parts.append(f"### {title}: {workload_type}")
-        parts += _block(words(commands.phrases))
+        parts += _block(words(", ".join(commands.phrases)))
         parts += _block("\n".join(commands.patterns))
     yield title, "\n\n".join(parts)
 
