@@ -33,7 +33,7 @@ def test_gpus_of_pods_without_a_node_are_shown_apart(installed: Installed, names
         [batch] = [
             line.split() for line in run(installed, "usage", tenant).stdout.splitlines() if " gpu-batch " in line
         ]
-        assert batch[-5:] == ["6", "4", "0", "6", "0"], "used, pending, reserved, hard, free"
+        assert batch[-6:] == ["6", "4", "0", "0", "6", "0"], "used, pending, reserved, for the queue, hard, free"
         assert installed.metric("gpu_tiers_pending_gpus", tenant=tenant, tier="gpu-batch") == 4
         assert installed.metric("gpu_tiers_ledger_gpus", tenant=tenant, tier="gpu-batch") == 6
 
