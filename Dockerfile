@@ -20,8 +20,8 @@ RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation
  && python3 -m compileall -q -b -x '/(webhook|certs|listener)/' /opt/gpu-tiers/lib \
  && find /opt/gpu-tiers/lib \( -name '*.py' -o -name '*.py[ix]' -o -name '*.pxd' \) \
       -not -path '*/webhook/*' -not -path '*/certs/*' -not -path '*/listener/*' -delete \
- && /opt/gpu-tiers/bin/python -c "import webhook.policy.classification.classify; \
-      from webhook.policy.values.accelerators import table; table()" \
+ && /opt/gpu-tiers/bin/python -c "import pathlib, webhook; from webhook.objects.data_files import data_file as parse; \
+      [parse(str(file), file.name) for file in pathlib.Path(webhook.__file__).parent.rglob('*.yaml')]" \
  && mkdir /opt/gpu-tiers/python \
  && /opt/gpu-tiers/bin/python -c "from webhook.policy.checkpoint.listener_text import listener_texts as texts; \
       [open('/opt/gpu-tiers/python/' + name, 'w').write(text) for name, text in texts().items()]"

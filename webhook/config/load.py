@@ -2,17 +2,15 @@
 
 import functools
 import json
-from importlib import resources
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
 from webhook.config.crosscheck import crosscheck, crosschecked_rest
 from webhook.config.errors import ConfigError, sentence, unreadable
 from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
-from webhook.config.yaml_values import KubectlLoader
+from webhook.objects.data_files import data_file
 from webhook.objects.view import Tree
 from webhook.policy.checkpoint.hook_kinds import completed
 from webhook.policy.values.tenants import Requirement
@@ -34,14 +32,12 @@ from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_PRESET = "four-tier"
-_FOLDER = resources.files("webhook.config")
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "demoteTo", "rules")
 """Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
 
 
 def presets() -> list[str]:
-    folder = (_FOLDER / "presets").iterdir()
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder if entry.name.endswith(".yaml"))
+    return sorted(file.stem for file in (Path(__file__).parent / "presets").glob("*.yaml"))
 
 
 def load(path: Path) -> TierPolicy:
@@ -106,7 +102,7 @@ def _with_preset(tree: Tree, source: str) -> Tree:
         return tree
     if name not in presets():
         raise ConfigError(source, [f'preset: "{name}" does not exist; write one of {", ".join(presets())}'])
-    preset = _ours("gpu_resources.yaml") | _ours("presets", f"{name}.yaml")
+    preset = _ours("gpu_resources.yaml") | _ours(f"presets/{name}.yaml")
     preset = {key: value for key, value in preset.items() if key not in ("apiVersion", "kind")}
     own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
     if "tiers" in own:
@@ -115,9 +111,9 @@ def _with_preset(tree: Tree, source: str) -> Tree:
 
 
 @functools.cache
-def _ours(*path: str) -> Tree:
+def _ours(name: str) -> Tree:
     """A file that travels with us, which needs none of the checks on what people write; nobody may change the tree."""
-    return dict(yaml.load(_FOLDER.joinpath(*path).read_text("utf-8"), KubectlLoader))  # noqa: S506 - it is a safe one
+    return dict(data_file(__file__, name))
 
 
 def _merged(below: Tree, above: Tree) -> Tree:

@@ -1,7 +1,6 @@
 """The YAML files beside the code: read once, and cached beside the bytecode where that may be written."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,15 @@ CONTENT = {"kinds": [{"plural": "jobs", "port": 80, "gang": True, "label": None}
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    folder = tmp_path / "of_data_files"
-    (folder / "__pycache__").mkdir(parents=True)
-    (folder / "__init__.py").touch()
-    (folder / "kinds.yaml").write_text(TEXT)
-    monkeypatch.syspath_prepend(tmp_path)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "kinds.yaml").write_text(TEXT)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    yield folder
-    sys.modules.pop(folder.name, None)
+    return tmp_path
 
 
 def read(package: Path) -> object:
-    return data_file(package.name, "kinds.yaml")
+    return data_file(str(package / "table.py"), "kinds.yaml")
 
 
 @pytest.fixture
@@ -66,7 +61,6 @@ def test_where_no_bytecode_is_written_no_cache_is(package: Path, monkeypatch: py
 
 def test_a_folder_that_cannot_be_written_only_costs_time(package: Path) -> None:
     """A file stands where the folder would, because a root user may write everywhere."""
-    (package / "__init__.py").touch()
     for each in (package / "__pycache__").iterdir():
         each.unlink()
     (package / "__pycache__").rmdir()

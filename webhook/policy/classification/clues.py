@@ -173,12 +173,11 @@ def image_hints(image: str) -> tuple[Hint, ...]:
     if slash and ("." in host or ":" in host):
         path = rest
     path, _, tag = path.partition(":")
-    words = list(telling(path, WORDS.image_words)) or list(
-        telling(tag, WORDS.image_words)
-    )  # tags list what is built in as well
+    known = WORDS.image_words
+    words = list(telling(path, known)) or list(telling(tag, known))  # tags list what is built in as well
     if words[:1] == [_NIM]:
         words = [_NIM]
-    return tuple(Hint(WORDS.image_words[word], word) for word in words)
+    return tuple(Hint(known[word], word) for word in words)
 
 
 def by_probe(subject: Subject) -> Hint | None:

@@ -58,8 +58,8 @@ class Expression(str):
         return cls(text.replace("\n", ""))
 
 
-class Commands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Phrases, and what no phrase can say, as regular expressions."""
+class Commands(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
+    """Phrases, and what no phrase can say, as regular expressions. One is equal to itself alone, and hashed at once."""
 
     phrases: Phrases = Phrases()
     patterns: tuple[Expression, ...] = ()
@@ -93,9 +93,7 @@ class WordTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 def _table(name: str, of: Any) -> Any:
-    return msgspec.convert(
-        data_file("webhook.policy.classification", name), of, dec_hook=lambda to, read: to.read(read)
-    )
+    return msgspec.convert(data_file(__file__, name), of, dec_hook=lambda to, read: to.read(read))
 
 
 COMMANDS: CommandTables = _table("commands.yaml", CommandTables)

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds/batch.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/batch.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import GPU, WorkloadBuilder, a_workload
 from tests.builders.operators import HEAD, MODEL, a_daskcluster, a_sparkapplication

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds/interactive.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/interactive.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import GPU, WorkloadBuilder, a_notebook, a_pod, a_workload
 from tests.builders.operators import HEAD, MODEL, a_devworkspace, an_amaltheasession

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds/launchers.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/launchers.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import WorkloadBuilder, a_workload
 from tests.builders.operators import CPU_POD, GPU_POD, HEAD, MODEL, a_jobset, a_lws, a_podcliqueset, a_raycluster

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds/llm_serving.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/llm_serving.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import WorkloadBuilder, a_workload
 from tests.builders.operators import GPU_POD, a_raycluster, a_stormservice

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds/serving.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/serving.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import WorkloadBuilder, a_workload
 from tests.builders.operators import (

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds/training.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/training.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import WorkloadBuilder, a_pytorchjob, a_workload
 from tests.builders.operators import CPU_POD, GPU_POD, LIMITS, a_trainjob

@@ -1,4 +1,4 @@
-"""Workloads of the kinds in webhook/policy/workloads/kinds.py, and how many GPUs their pods hold."""
+"""Workloads of the kinds in webhook/policy/workloads/kinds/wrappers.yaml, and how many GPUs their pods hold."""
 
 from tests.builders import Tree, WorkloadBuilder, a_workload
 from tests.builders.operators import GPU_POD, a_jobset, a_raycluster
