@@ -1,6 +1,7 @@
 """How a review ends: so many of each grade, and which a label would settle."""
 
 from tests.unit.cli.reviewing import WORLD, review
+from webhook.sentences.sentence import address
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -21,6 +22,7 @@ HINT = 'its name ("server") hints at serving'
 IF_SO = "if so, label it gpu-tiers.dev/tier: gpu-serving"
 LABEL_IT = "label it gpu-tiers.dev/tier: gpu-training, gpu-serving or gpu-batch"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+MEANINGS = f"what each warning means, by its id: {address('docs/warnings.md')}"
 REFUSED = SHOWN.replace("metadata: {", "metadata: {labels: {gpu-tiers.dev/tier: gold}, ").replace("llama", "gemma")
 
 
@@ -35,6 +37,7 @@ def test_a_review_ends_with_what_a_label_would_settle() -> None:
         "2 would profit from a label:",
         f"  Deployment team-alpha/chat-server (line 12): [guess-held-back] {HINT}; {IF_SO}",
         f"  Deployment team-alpha/main (line 23): [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
+        MEANINGS,
     ]
 
 
@@ -65,5 +68,14 @@ def test_with_tenants_nothing_is_said_of_them() -> None:
 def test_gpus_that_no_quota_sees_are_said_again() -> None:
     shared = UNKNOWN.replace("nvidia.com/gpu: 1", "nvidia.com/gpu.shared: 1")
     _, out, _ = review("-f", "-", stdin=f"{SHOWN}---\n{shared}")
-    assert out.splitlines()[-2] == "1 may hold GPUs that are not counted:"
-    assert out.splitlines()[-1].startswith("  Deployment team-alpha/main (standard input:12): [gpu-not-counted] ")
+    heading, listed, meanings = out.splitlines()[-3:]
+    assert heading == "1 may hold GPUs that are not counted:"
+    assert listed.startswith("  Deployment team-alpha/main (standard input:12): [gpu-not-counted] ")
+    assert meanings == MEANINGS
+
+
+def test_the_page_of_warnings_is_named_where_there_is_one() -> None:
+    _, out, _ = review("-f", "-", stdin=HINTED)
+    assert out.splitlines()[-1] == MEANINGS
+    _, out, _ = review("-f", "-", stdin=SHOWN)
+    assert MEANINGS not in out

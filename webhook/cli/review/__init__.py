@@ -36,7 +36,8 @@ from webhook.policy.namespace_labels import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.sentences.sentence import sentence
+from webhook.sentences.sentence import address, sentence
+from webhook.sentences.warnings import WARNINGS
 
 REFUSED = 1
 
@@ -190,6 +191,8 @@ def write_report(report: Report, form: ReviewForm) -> None:
             as_text(finding, console)
         end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
         sys.stdout.writelines(f"{line}\n" for line in end)
+        if any(warning.id in WARNINGS for each in report.shown for warning in each.told):
+            sys.stdout.write(f"what each warning means, by its id: {address('docs/warnings.md')}\n")
         return
     sys.stdout.writelines(_written(report, form))
     if form in ("json", "yaml"):
