@@ -49,7 +49,9 @@ def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant:
     assert installed.create(gpu_pod("sweep", 2, tier="gpu-batch"), namespace).code == 0
     for _ in range(2):
         assert installed.create(gpu_pod("another", 1, tier="gpu-batch"), namespace).code != 0
-    counted = re.compile(r"2 used, [02] of them by pods without a node, 0 reserved, and 0 reserved for the queue, of 2 GPUs")
+    counted = re.compile(
+        r"2 used, [02] of them by pods without a node, 0 reserved, and 0 reserved for the queue, of 2 GPUs"
+    )
     installed.eventually(lambda: bool(counted.search(page(installed))), "the pod is counted")
     shown = page(installed)
     assert f'<th scope="row">{tenant}</th>' in shown
