@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 
 import pytest
-from webhook.policy.classification.vocabulary.command_phrases import LONGEST as COMMAND_READ
 
 from webhook.objects.refusal import Reason
+from webhook.policy.classification.vocabulary import LONGEST as COMMAND_READ
 from webhook.report.audit.contradictions import AUDIT_RULES
 from webhook.report.lint import RULES
 from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS
