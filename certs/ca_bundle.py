@@ -141,13 +141,11 @@ class WebhookConfigurations:
             after = Seen(found, before.since)
         self._seen[kind] = after
         if before is None or before.registered != after.registered:
-            self._tell(kind, after)
-
-    def _tell(self, kind: str, seen: Seen) -> None:
-        if seen.registered:
-            log.info("webhook registered", {"kind": kind, "name": self._name, "entries": len(seen.webhooks)})
-        else:
-            log.error("webhook not registered: requests pass unseen", {"kind": kind, "name": self._name})
+            about = {"kind": kind, "name": self._name}
+            if after.registered:
+                log.info("webhook registered", {**about, "entries": len(after.webhooks)})
+            else:
+                log.error("webhook not registered: requests pass unseen", about)
 
 
 def corrections(configuration: Json, ca_bundle: str) -> JsonPatch:

@@ -36,25 +36,20 @@ class CertificateFiles:
         """Each new good pair; one that is half written or does not fit leaves the last good one in force."""
         while True:
             await asyncio.sleep(self._every)
-            bundle = await self._read()
-            if bundle is not None and bundle != self._served:
+            try:
+                bundle = await asyncio.to_thread(read_folder, self._folder)
+            except CertificateError as error:
+                if str(error) != self._trouble:
+                    log.warning("certificate not taken, the last good one stays", {"reason": str(error)})
+                self._trouble = str(error)
+                continue
+            self._trouble = ""
+            if bundle != self._served:
                 self._served = bundle
                 log.info(
                     "certificate changed", {"folder": str(self._folder), "not_after": bundle.not_after.isoformat()}
                 )
                 yield bundle
-
-    async def _read(self) -> Bundle | None:
-        try:
-            bundle = await asyncio.to_thread(read_folder, self._folder)
-        except CertificateError as error:
-            trouble = str(error)
-            if trouble != self._trouble:
-                log.warning("certificate not taken, the last good one stays", {"reason": trouble})
-            self._trouble = trouble
-            return None
-        self._trouble = ""
-        return bundle
 
 
 def read_folder(folder: Path) -> Bundle:

@@ -77,7 +77,9 @@ def advance(kept: Kept, *, now: datetime, names: Collection[str], lifetimes: Lif
 
 def _with_current_ca(kept: Kept, now: datetime, lifetimes: Lifetimes) -> Step:
     alive = tuple(ca for ca in kept.authorities if ca.not_valid_after_utc > now)
-    reason = _ca_trouble(kept.signer, now)
+    reason = "" if kept.signer else "no usable CA"
+    if kept.signer and now >= _at(kept.signer.certificate, CA_SHARE):
+        reason = "the CA is at 4/5 of its life"
     if reason:
         ca = make_ca(now, lifetimes)
         return Step(replace(kept, signer=ca, authorities=(ca.certificate, *alive)), (reason,))
@@ -98,12 +100,6 @@ def _with_leaf(kept: Kept, now: datetime, names: Collection[str], lifetimes: Lif
     if not reason:
         return Step(kept)
     return Step(replace(kept, leaf=make_leaf(ca, names, now, lifetimes)), (reason,))
-
-
-def _ca_trouble(ca: Pair | None, now: datetime) -> str:
-    if ca is None:
-        return "no usable CA"
-    return "the CA is at 4/5 of its life" if now >= _at(ca.certificate, CA_SHARE) else ""
 
 
 def _unusable(kept: Kept, now: datetime) -> str:

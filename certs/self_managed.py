@@ -13,8 +13,8 @@ from datetime import datetime
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, utc_now
-from certs.rotation import CA, CERTIFICATE, KEY, Step, advance, data_of, kept_in
-from certs.source import Bundle, CertificateError, Json, Objects, Outdated, bundle_of
+from certs.rotation import CA, CERTIFICATE, KEY, advance, data_of, kept_in
+from certs.source import Bundle, CertificateError, Objects, Outdated, bundle_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,13 @@ class CertificateSecret:
         found = await self._objects.get(self._collection, self._name)
         if found is None:
             raise CertificateError(f"{self.title} does not exist: install or upgrade the chart, which makes it empty")
-        return _content(found)
+        data: dict[str, bytes] = {}
+        for key, value in (found.get("data") or {}).items():
+            try:
+                data[key] = base64.b64decode(value, validate=True)
+            except (binascii.Error, ValueError):
+                data[key] = b""
+        return Content(found["metadata"]["resourceVersion"], data)
 
     async def swap(self, seen: Content, data: Mapping[str, bytes]) -> bool:
         """Write the data if the Secret is still as seen; False where another replica was first."""
@@ -60,18 +66,6 @@ class CertificateSecret:
 
     async def ca_bundle(self) -> bytes:
         return (await self.read()).bundle().ca
-
-
-def _content(found: Json) -> Content:
-    data = found.get("data") or {}
-    return Content(found["metadata"]["resourceVersion"], {key: _decoded(value) for key, value in data.items()})
-
-
-def _decoded(value: str) -> bytes:
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 log = logging.getLogger(__name__)
@@ -120,7 +114,9 @@ class SelfManaged:
                 if bundle != self._served:
                     self._served = bundle
                     yield bundle
-                await self._spread(bundle.ca)
+                # Have a new CA written to the configurations at once: their own loop would be up to a check late.
+                if self._configurations.trusted_since(bundle.ca) is None:
+                    await self._configurations.check()
                 await self._secret.changed(content.version, within=self._every)
             except CertificateError as error:
                 log.warning("certificate not checked, the last good one stays", {"reason": str(error)})
@@ -130,20 +126,12 @@ class SelfManaged:
         """The Secret's content once nothing is to be done about it, by this replica or another."""
         for _ in range(ROUNDS):
             content = await self._secret.read()
-            step = self._next(content)
+            now, since = self._now(), self._configurations.trusted_since(content.data.get(CA, b""))
+            trusted = since is not None and now >= since + self._lifetimes.settle
+            kept = kept_in(content.data)
+            step = advance(kept, now=now, names=self._names, lifetimes=self._lifetimes, trusted=trusted)
             if not step.reasons:
                 return content
             if await self._secret.swap(content, data_of(step.kept)):
                 log.info("certificate written", {"secret": self._secret.title, "reasons": list(step.reasons)})
         raise CertificateError(f"{self._secret.title} is written by somebody else all the time")
-
-    def _next(self, content: Content) -> Step:
-        now = self._now()
-        since = self._configurations.trusted_since(content.data.get(CA, b""))
-        trusted = since is not None and now >= since + self._lifetimes.settle
-        return advance(kept_in(content.data), now=now, names=self._names, lifetimes=self._lifetimes, trusted=trusted)
-
-    async def _spread(self, ca: bytes) -> None:
-        """Have a new CA written to the configurations at once; their own loop would be up to a check late."""
-        if self._configurations.trusted_since(ca) is None:
-            await self._configurations.check()

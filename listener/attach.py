@@ -46,12 +46,6 @@ ANSWER_SECONDS = 5.0
 WATCHDOG_SECONDS = 15.0
 
 
-def wait_for_hook() -> None:
-    until = time.monotonic() + ANSWER_SECONDS
-    while requested() and time.monotonic() < until:
-        time.sleep(0.05)
-
-
 def end_now() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -262,7 +256,9 @@ class Listener:
         if self.ranks.local == 0:
             self.progress.leave()
             put("done")
-        wait_for_hook()
+        until = time.monotonic() + ANSWER_SECONDS
+        while requested() and time.monotonic() < until:
+            time.sleep(0.05)
         self.ranks.part()
         self.close()
         say("saved step %d, ending with %d" % (self.progress.known["step"], TERMINATED))

@@ -111,7 +111,8 @@ class Lightning(Listener):
 
     def detach(self) -> None:
         self.trainer.callbacks = [each for each in self.trainer.callbacks if each is not self.callback]
-        self.replay.unwrap()
+        self.replay.loop.__dict__.pop("setup_data", None)
+        self.replay.loop.epoch_loop.__dict__.pop("on_run_start", None)
 
     # -- events
 
@@ -249,10 +250,6 @@ class Replay:
             (epoch, "on_run_start", self.before_epoch, self.after_epoch),
         ):
             setattr(where, name, around(getattr(where, name), own(guard, before), own(guard, after)))
-
-    def unwrap(self) -> None:
-        self.loop.__dict__.pop("setup_data", None)
-        self.loop.epoch_loop.__dict__.pop("on_run_start", None)
 
     def remember(self) -> dict[str, Any]:
         return {"random": random_numbers(), "epoch": self.epoch}

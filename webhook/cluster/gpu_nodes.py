@@ -135,13 +135,12 @@ async def lost_pods(
     """
     lost = {each.name for each in nodes if each.lost}
     found = [pod for pod in pods if pod and pod.node in lost]
-    waiting = {each: await _waits_for_end(client, *each) for each in {(pod.namespace, pod.job) for pod in found}}
-    return tuple(pod for pod in found if waiting[pod.namespace, pod.job])
-
-
-async def _waits_for_end(client: Client, namespace: str, job: str) -> bool:
-    named = client.list_pages(path("batch/v1", "jobs", namespace), {"fieldSelector": f"metadata.name={job}"})
-    return any([read(raw, _Job).spec.pod_replacement_policy == "Failed" async for raw in listed_objects(named)])
+    waiting: set[tuple[str, str]] = set()
+    for namespace, job in {(pod.namespace, pod.job) for pod in found}:
+        named = client.list_pages(path("batch/v1", "jobs", namespace), {"fieldSelector": f"metadata.name={job}"})
+        if "Failed" in [read(raw, _Job).spec.pod_replacement_policy async for raw in listed_objects(named)]:
+            waiting.add((namespace, job))
+    return tuple(pod for pod in found if (pod.namespace, pod.job) in waiting)
 
 
 def way_out(node: str) -> str:

@@ -156,11 +156,23 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     statuses = found.status.resource_claim_statuses
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
     pod = Pod(metadata=found.metadata, spec=found.spec)
-    began = began_at(found.status.container_statuses)
-    ends_in = _ends_in(found.metadata)
-    version = found.metadata.resource_version
+    metadata, conditions = found.metadata, found.status.conditions
+    # A kubelet has the grace to end the pod, and may be late by as much again. By whose clock is the reader's choice:
+    # two machines' clocks may be minutes apart, so deletionTimestamp is not compared with anything.
+    is_ending, grace = metadata.deletion_timestamp is not None, metadata.deletion_grace_period_seconds
+    # The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons.
+    preempted = is_ending and _BY_SCHEDULER in ((each.type, each.status, each.reason) for each in conditions)
+    # The API server writes it as it binds the pod (assignPod in pkg/registry/core/pod/storage).
+    bound = (each for each in conditions if each.type == "PodScheduled" and each.status == "True")
     return SeenPod(
-        pod, ends_in, made, _preempted(found), why_unscheduled(found.status.conditions), began, _bound(found), version
+        pod,
+        ends_in=LATE * grace if is_ending and grace is not None else None,
+        made=made,
+        preempted=preempted,
+        unscheduled=why_unscheduled(conditions),
+        began=began_at(found.status.container_statuses),
+        bound=next((each.last_transition_time or "" for each in bound), ""),
+        version=metadata.resource_version,
     )
 
 
@@ -170,25 +182,4 @@ def why_unscheduled(conditions: Iterable[PodCondition]) -> str:
     return next(told, "")[:LONGEST_MESSAGE]
 
 
-def _bound(found: _Pod) -> str:
-    """The API server writes it as it binds the pod (assignPod in pkg/registry/core/pod/storage)."""
-    conditions = (each for each in found.status.conditions if each.type == "PodScheduled" and each.status == "True")
-    return next((each.last_transition_time or "" for each in conditions), "")
-
-
-def _preempted(found: _Pod) -> bool:
-    """The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons."""
-    told = ((each.type, each.status, each.reason) for each in found.status.conditions)
-    return found.metadata.deletion_timestamp is not None and _BY_SCHEDULER in told
-
-
 _BY_SCHEDULER = ("DisruptionTarget", "True", "PreemptionByScheduler")
-
-
-def _ends_in(metadata: _PodMetadata) -> float | None:
-    """A kubelet has the grace to end the pod, and may be late by as much again. By whose clock is the reader's choice:
-    two machines' clocks may be minutes apart, so deletionTimestamp is not compared with anything.
-    """
-    if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
-        return None
-    return LATE * metadata.deletion_grace_period_seconds

@@ -130,21 +130,15 @@ async def pods_with_json(
 
 
 async def pod_summary(found: ListedPod, policy: TierPolicy, claims: Claims) -> PodSummary:
-    """A pod reduced, with what its claims ask for. Raises Refused."""
-    devices, unread = await _devices(found, claims)
-    summary = summary_of(found, devices, policy)
-    return replace(summary, unread=True) if unread else summary
-
-
-async def _devices(found: ListedPod, claims: Claims) -> tuple[tuple[Devices, ...], bool]:
-    """What its claims ask for, and whether that is not all."""
-    devices: list[Devices] = []
+    """Reduce a pod, with what its claims ask for; `unread`: a claim can't be read. Raises Refused."""
+    devices, unread = list[Devices](), False
     try:
         for claim in found.spec.resource_claims:
             devices += await claims(found.metadata.namespace, claim)
     except Unreadable:
-        return tuple(devices), True
-    return tuple(devices), False
+        unread = True
+    summary = summary_of(found, tuple(devices), policy)
+    return replace(summary, unread=True) if unread else summary
 
 
 def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
@@ -180,19 +174,17 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         return summary
     works_since = began_at(found.status.container_statuses) if has_work_to_lose(pod, policy) else None
     why = "" if spec.node_name else why_unscheduled(found.status.conditions)
-    return replace(_of_gpu_pod(summary, pod, devices, policy), work_to_lose=works_since, unscheduled=why)
-
-
-def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
-    holders = [pod.spec.containers[index] for index in gpu_holders(pod, devices, policy)]
+    holders = [spec.containers[index] for index in gpu_holders(pod, devices, policy)]
     return replace(
         summary,
         asks={name: gpus for name, gpus in asked_of(pod, policy).items() if gpus},
         workload_type=type_shown(pod, policy),
         hook=bool(holders) and all(each.lifecycle and each.lifecycle.pre_stop for each in holders),
-        hook_asked=pod.metadata.annotations.get(CHECKPOINT, ""),
-        labels=pod.metadata.labels,
-        scheduler=pod.spec.scheduler_name,
+        hook_asked=metadata.annotations.get(CHECKPOINT, ""),
+        labels=metadata.labels,
+        scheduler=spec.scheduler_name,
+        work_to_lose=works_since,
+        unscheduled=why,
     )
 
 

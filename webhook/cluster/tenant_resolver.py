@@ -47,7 +47,7 @@ class TenantStore(Store[TenantQuota]):
 
     def update(self, name: str, found: TenantQuota | None) -> None:
         before = self.objects.get(name)
-        if before and found and _spec_of(before) == _spec_of(found):
+        if before and found and (before.uid, before.generation) == (found.uid, found.generation):
             self.objects[name] = self.kept(name, found)
         else:
             super().update(name, found)
@@ -67,11 +67,6 @@ class TenantStore(Store[TenantQuota]):
         if before is None or before.problem != found.problem:
             log.warning("tenant quota broken", {"tenant": name, "problem": sentence(found.problem)})
         return replace(found, tenant=before.tenant if before else None)
-
-
-def _spec_of(quota: TenantQuota) -> tuple[str, int]:
-    """What tells one spec from another."""
-    return quota.uid, quota.generation
 
 
 class TenantResolver:

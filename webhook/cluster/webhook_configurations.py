@@ -5,7 +5,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-we
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -168,12 +168,10 @@ async def admission_policies(client: Client) -> tuple[AdmissionPolicy, ...]:
     """All of ours. Raises ApiError."""
     policies = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
     bindings = [each.spec for each in await _all_of_ours(client, "validatingadmissionpolicybindings")]
-    return tuple(_with_actions(each, bindings) for each in policies)
-
-
-def _with_actions(name: str, bindings: Sequence[_Binding]) -> AdmissionPolicy:
-    told = (each.validation_actions for each in bindings if each.policy_name == name)
-    return AdmissionPolicy(name=name, actions=frozenset().union(*told))
+    actions = dict.fromkeys(policies, frozenset[str]())
+    for each in bindings:
+        actions[each.policy_name] = actions.get(each.policy_name, frozenset()) | each.validation_actions
+    return tuple(AdmissionPolicy(name=name, actions=actions[name]) for name in policies)
 
 
 async def _all_of_ours(client: Client, plural: str) -> list[_Listed]:

@@ -26,12 +26,8 @@ def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
         trains = written.workload_type == WorkloadType.TRAINING
     else:
         trains = type_shown(pod, policy) is WorkloadType.TRAINING
-    return trains or any(_saves(pod))
-
-
-def _saves(pod: Pod) -> list[bool]:
     hooks = (each.lifecycle.pre_stop for each in pod.spec.containers if each.lifecycle and each.lifecycle.pre_stop)
-    return [tells(hook) for hook in hooks]
+    return trains or any(map(tells, hooks))
 
 
 def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:

@@ -243,17 +243,14 @@ class EvictedPods:
 
         async def ask() -> SeenPod | None:
             async with self._reading:
-                return await self._pod(who)
+                try:
+                    tree = await self._client.get(path("v1", "pods", who.namespace, who.name))
+                except NotFound:
+                    return None
+                found = seen_pod(msgspec.json.encode(tree))
+                return found if found.pod.metadata.uid == who.uid else None
 
         return await persistently(ask)
-
-    async def _pod(self, reference: Victim) -> SeenPod | None:
-        try:
-            tree = await self._client.get(path("v1", "pods", reference.namespace, reference.name))
-        except NotFound:
-            return None
-        found = seen_pod(msgspec.json.encode(tree))
-        return found if found.pod.metadata.uid == reference.uid else None
 
     def _known(self, uid: str) -> PodShown | None:
         found = self._last_held(uid)

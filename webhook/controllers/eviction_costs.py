@@ -116,17 +116,13 @@ def save_times(pods: Iterable[PodAtRisk], found: Found, _: TierPolicy, now: floa
     wanted: dict[str, Wanted] = {}
     for pod in pods:
         if pod.uid in found:
-            written = _seconds(found[pod.uid].value)
+            try:
+                written = datetime.strptime(found[pod.uid].value, RFC_3339).replace(tzinfo=UTC).timestamp()
+            except ValueError:
+                written = 0.0
             saved = save_time(min(pod.since, now), written)
             wanted[pod.uid] = Wanted(datetime.fromtimestamp(saved, UTC).strftime(RFC_3339), abs(saved - written))
     return wanted
-
-
-def _seconds(value: str) -> float:
-    try:
-        return datetime.strptime(value, RFC_3339).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return 0.0
 
 
 def _placed_by_volcano(policy: TierPolicy) -> list[dict[str, str]]:
@@ -192,7 +188,14 @@ class EvictionCosts:
         """The first problem with a single object; "" without one."""
         policy = self._policy()
         telling = policy.eviction_cost.get(self._scheduler.name, "Off") if self._leading() else "Off"
-        await self._follow([] if telling == "Off" else await self._wanted_sources(policy))
+        sources: list[Source] = []
+        if telling != "Off":
+            scheduler = self._scheduler
+            if scheduler.group:
+                self._version = await self._discovery.api_version(scheduler.group, scheduler.plural)
+            place = path(self._version, scheduler.plural)
+            sources = [Source(place, params, "uid", metadata_only=True) for params in scheduler.selections(policy)]
+        await self._follow(sources)
         if not self._sources or not self._reflectors.synced:
             return ""
         found = {uid: each for store in self._found for uid, each in store.objects.items()}
@@ -200,13 +203,6 @@ class EvictionCosts:
         wanted = self._scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
         problems = [await self._write(uid, found[uid], value) for uid, value in writes_of_a_round(found, wanted)]
         return next(filter(None, problems), "")
-
-    async def _wanted_sources(self, policy: TierPolicy) -> list[Source]:
-        scheduler = self._scheduler
-        if scheduler.group:
-            self._version = await self._discovery.api_version(scheduler.group, scheduler.plural)
-        place = path(self._version, scheduler.plural)
-        return [Source(place, params, "uid", metadata_only=True) for params in scheduler.selections(policy)]
 
     async def _follow(self, sources: list[Source]) -> None:
         if sources == self._sources:

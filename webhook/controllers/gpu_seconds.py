@@ -52,18 +52,14 @@ class GpuSeconds:
         """
         now = self._clock()
         seconds, self._counted = min(now - self._counted, 2 * INTERVAL), now
-        held = self._held()
-        for series, gpus in held.items():
-            self._add(gpus * seconds, series)
-        self._told(held)
-        self._forget({tenant.name for tenant in self._tenants.tenants()})
-
-    def _held(self) -> dict[Series, float]:
         held: defaultdict[Series, float] = defaultdict(float)
         for _, holding, gpus in counted_once(self._running()):
             tenant = self._tenants.tenant_name(holding.namespace) or ""
             held[tenant, holding.charge.tier or "", holding.charge.flavor or ""] += float(gpus)
-        return held
+        for series, gpu_count in held.items():
+            self._add(gpu_count * seconds, series)
+        self._told(held)
+        self._forget({each.name for each in self._tenants.tenants()})
 
 
 def counted_once(

@@ -62,7 +62,11 @@ class HeldLines:
             self._newest.pop(tenant, None)
             return
         self._newest[tenant] = line
-        self._note_room(tenant, line)
+        head = line[0] if line else None
+        if head is None or head.short is not None:
+            self._roomy.pop(tenant, None)
+        elif self._roomy.get(tenant, ("", 0.0))[0] != head.waiting.first.uid:
+            self._roomy[tenant] = head.waiting.first.uid, self._clock()
         if tenant not in self._timers:
             wait = max(self._due.get(tenant, 0.0) - self._clock(), 0.0)
             self._timers[tenant] = asyncio.get_running_loop().call_later(wait, self._show, tenant)
@@ -89,13 +93,6 @@ class HeldLines:
         now = self._clock()
         for tenant, _ in self.lines():
             yield tenant, now - self._roomy[tenant][1] if tenant in self._roomy else 0.0
-
-    def _note_room(self, tenant: str, line: Sequence[Queued]) -> None:
-        head = line[0] if line else None
-        if head is None or head.short is not None:
-            self._roomy.pop(tenant, None)
-        elif self._roomy.get(tenant, ("", 0.0))[0] != head.waiting.first.uid:
-            self._roomy[tenant] = head.waiting.first.uid, self._clock()
 
     def _show(self, tenant: str) -> None:
         del self._timers[tenant]

@@ -137,7 +137,9 @@ class HeldPods:
             if (opened := self._opened.take()) is not None:
                 await self._in_turn(self._tell_opened(*opened))
             # Others wait behind a gate meanwhile, however many gates open.
-            if (each := self._next()) is not None:
+            while (each := self._due.take()) is not None and each.pod.uid in self._told:
+                pass  # it was told meanwhile
+            if each is not None:
                 await self._in_turn(self._tell(each))
 
     async def _in_turn(self, told: Coroutine[None, None, None]) -> None:
@@ -161,18 +163,17 @@ class HeldPods:
                 if pod.uid not in self._told:
                     yield ToTell(pod, _told_at(tenant, line, nth, each), first=False)
 
-    def _next(self) -> ToTell | None:
-        """The next pod that was not told meanwhile, of the tenant that has waited longest for one."""
-        while (each := self._due.take()) is not None:
-            if each.pod.uid not in self._told:
-                return each
-        return None
-
     async def _tell(self, each: ToTell) -> None:
         """What has changed meanwhile is looked at again with the next line."""
         holding = each.pod.holding
         try:
-            metadata = await self._write_condition(each) if each.first else None
+            metadata = None
+            if each.first:
+                gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+                at = {"uid": each.pod.uid, "resourceVersion": holding.gated.version if holding.gated else ""}
+                where = f"{path('v1', 'pods', holding.namespace, holding.name)}/status"
+                patch = {"metadata": at, "status": {"conditions": [{**gated, "message": each.sentence}]}}
+                metadata = view(await self._client.patch(where, patch, strategic=True), Named).metadata
             await self._write_event(
                 Regarding("v1", "Pod", holding.name, each.pod.uid, holding.namespace), REASON, each.sentence
             )
@@ -185,14 +186,6 @@ class HeldPods:
         _keep(each.pod.uid, self._told)
         if metadata is not None:
             await self._tell_workload(metadata, each.sentence)
-
-    async def _write_condition(self, each: ToTell) -> Metadata:
-        holding = each.pod.holding
-        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": each.sentence}
-        at = {"uid": each.pod.uid, "resourceVersion": holding.gated.version if holding.gated else ""}
-        where = f"{path('v1', 'pods', holding.namespace, holding.name)}/status"
-        patch = {"metadata": at, "status": {"conditions": [gated]}}
-        return view(await self._client.patch(where, patch, strategic=True), Named).metadata
 
     async def _write_event(self, regarding: Regarding, reason: str, told: str) -> None:
         """Create it; one that is there was written by whoever led before."""

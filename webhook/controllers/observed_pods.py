@@ -30,7 +30,7 @@ from webhook.kube.paths import path
 from webhook.kube.reflector import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
-from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE, OwnerReference
+from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.charges import Charge, charge_of, tier_counted
@@ -75,6 +75,10 @@ class PodProjection:
         if charge is None:
             return Observed(None, claimant) if claimant else None
         workload, may_be_gang = await self._makers_of(seen, policy)
+        gated = None
+        if seen.pod.waits_for_quota:
+            since, told = metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
+            gated = Gated(seen.pod.spec.priority or 0, since, seen.version, told, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
@@ -83,7 +87,7 @@ class PodProjection:
             seen.preempted and seen.ends_within(policy.checkpoint.max_grace_period),
             metadata.name,
             intern(_short(gang_beyond(metadata))),
-            _gated(seen, awaits_controller=may_be_gang),
+            gated,
             workload,
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
@@ -115,7 +119,11 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
     if spec.node_name or metadata.deletion_timestamp or not charge.gpus:
         return None
     owner = metadata.controller
-    workload = f"{owner.kind}/{owner.name}" if owner and _is_readable(owner) else ""
+    # People read the name, and any text may be written there: it has to be one that an object can have.
+    made_by = owner.kind + owner.name if owner else ""
+    workload = (
+        f"{owner.kind}/{owner.name}" if owner and len(made_by) <= LONGEST_UID and _NAME.fullmatch(made_by) else ""
+    )
     gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
     why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
     return WaitingPod(
@@ -130,11 +138,6 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
     )
 
 
-def _is_readable(owner: OwnerReference) -> bool:
-    """Whether it can be the name of anything: people read it, and any text may be written there."""
-    return len(owner.kind + owner.name) <= LONGEST_UID and bool(_NAME.fullmatch(owner.kind + owner.name))
-
-
 _NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
@@ -144,14 +147,6 @@ def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
     if not seen.pod.waits_for_quota or seen.pod.metadata.deletion_timestamp:
         return None
     return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
-
-
-def _gated(seen: SeenPod, *, awaits_controller: bool) -> Gated | None:
-    """How it waits behind our gate, if it does."""
-    if not seen.pod.waits_for_quota:
-        return None
-    since, told = seen.pod.metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
-    return Gated(seen.pod.spec.priority or 0, since, seen.version, told, awaits_controller)
 
 
 def _short(uid: str) -> str:
@@ -204,7 +199,7 @@ class ObservedPods:
         self._claimants = Claimants()
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
             self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups.claims, claims, self._counts)
-            async with PodInformer(self._client, self._observed, self._pod_changed, self._pods_listed) as pods:
+            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
                 self._pods = pods
                 try:
                     await patiently("all pods", pods.wait_synced(), pods.problems)
@@ -303,7 +298,7 @@ class ObservedPods:
         if self._pods is not None:
             self._pods.relist()
 
-    async def _observed(self, seen: SeenPod) -> Observed | None:
+    async def _project(self, seen: SeenPod) -> Observed | None:
         return await self._projection.of(seen, self._devices)
 
     async def _read_again(self) -> None:

@@ -102,7 +102,9 @@ class PodsOnNodes:
     def _keep(self, uid: str, found: Placed | None) -> None:
         before = self._nodes.pop(uid, "")
         if before:
-            self._leave(before, uid)
+            del self._pods[before][uid]
+            if not self._pods[before]:
+                del self._pods[before]
         self._working.pop(uid, None)
         waited = self._waiting.pop(uid, None)
         if found is not None and found.waits is not None:
@@ -114,11 +116,6 @@ class PodsOnNodes:
                 self._working[uid] = found.work_since
             if waited is not None:
                 self._bound(uid, waited, found.bound)
-
-    def _leave(self, node: str, uid: str) -> None:
-        del self._pods[node][uid]
-        if not self._pods[node]:
-            del self._pods[node]
 
 
 def counted(holding: Holding, flavor: str | None) -> Holding:

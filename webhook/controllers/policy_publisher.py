@@ -124,14 +124,11 @@ class PolicyPublisher(Rounds):
         """What was mounted from it stays when it goes. Where there is no neighbour either, there never was one."""
         self._look_at = time.monotonic() + LOOK_FOR_MAP
         try:
-            self._in_force.tell_source("" if await self._is_there(self._map.place) else await self._lost())
+            is_lost = not await self._is_there(self._map.place) and await self._is_there(self._map.published)
         except ApiError:
             return  # what was told before stays
-
-    async def _lost(self) -> str:
-        known = await self._is_there(self._map.published)
         place = f"{self._map.namespace}/{self._map.name}"
-        return f"ConfigMap {place} does not exist, so no new replica can start" if known else ""
+        self._in_force.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
 
     async def _is_there(self, place: str) -> bool:
         try:

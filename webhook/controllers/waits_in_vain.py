@@ -6,7 +6,7 @@ no preemption, or that was told not to. It is told only where GPUs, labels, tain
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -100,35 +100,30 @@ class WaitsInVain:
         self._problem = problem
 
     async def _look(self) -> Found:
-        """Of nodes nothing is read while nobody waits."""
+        """Look once. No nodes are read while nobody waits."""
+        # 1. The pods that wait so long that the scheduler had its time.
         policy, now = self._policy(), datetime.now(UTC).isoformat()
-        waiting = [each for each in self._waiting() if not each.gated and _waits_long(each, now)]
+        ungated = (each for each in self._waiting() if not each.gated)
+        waiting = [each for each in ungated if (seconds_between(each.since, now) or 0.0) > AFTER]
         if not waiting:
             return Found()
+
+        # 2. The GPUs that are free on too many nodes.
         nodes = await gpu_nodes(self._client, policy)
         held = [*counted_once(self._running())]
         on_nodes = (HeldGpus(node, holding.charge.tier or "", gpus) for node, holding, gpus in held)
         apart = gpus_apart(nodes, on_nodes, [each.gpus for each in waiting])
-        return Found(await self._inverted(_longest(waiting, policy), nodes, held, policy), apart)
 
-    async def _inverted(
-        self,
-        longest: Iterable[WaitingPod],
-        nodes: Sequence[GpuNode],
-        held: Sequence[tuple[str, Holding, Decimal]],
-        policy: TierPolicy,
-    ) -> Mapping[tuple[str, str], float]:
+        # 3. The pods that wait longest, and whom each could evict; in a thread, so that reviews go on meanwhile.
         holders = cache(lambda name: [*_holders(held, name, policy)])
-        found: dict[tuple[str, str], float] = {}
-        for waiting in longest:
-            pod = await self._unscheduled(waiting)
-            lower = (
-                await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
-            )  # reviews go on meanwhile
+        inverted: dict[tuple[str, str], float] = {}
+        for each in _longest(waiting, policy):
+            pod = await self._unscheduled(each)
+            lower = await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
             if lower:
-                seconds = seconds_between(waiting.since, datetime.now(UTC).isoformat()) or 0.0
-                found[waiting.tier, lower] = max(seconds, found.get((waiting.tier, lower), 0.0))
-        return found
+                seconds = seconds_between(each.since, datetime.now(UTC).isoformat()) or 0.0
+                inverted[each.tier, lower] = max(seconds, inverted.get((each.tier, lower), 0.0))
+        return Found(inverted, apart)
 
     async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
         """The pod, if it still waits for a scheduler that has not said why, and has evicted nobody for it."""
@@ -140,10 +135,6 @@ class WaitsInVain:
         nominated = (tree.get("status") or {}).get("nominatedNodeName")
         elsewhere = nominated or seen.pod.spec.node_name or seen.pod.metadata.deletion_timestamp
         return seen.pod if not elsewhere and waits_for_gpus_alone(seen.unscheduled) else None
-
-
-def _waits_long(pod: WaitingPod, now: str) -> bool:
-    return (seconds_between(pod.since, now) or 0.0) > AFTER
 
 
 def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[WaitingPod]:

@@ -114,7 +114,13 @@ class WorkAtRisk:
     def gpu_seconds(self) -> RisksOf:
         now = self._clock()
         if now >= self._until:
-            self._kept, self._until = self._added_up(now), now + KEPT
+            by_namespace = defaultdict[tuple[str, str, bool], float](float)
+            for _, holding, gpus, since, exact in self.pods():
+                by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
+            found = defaultdict[tuple[str, str, bool], float](float)
+            for (namespace, tier, exact), gpu_seconds in by_namespace.items():
+                found[self._tenant_name(namespace) or "", tier, exact] += gpu_seconds
+            self._kept, self._until = found, now + KEPT
         return self._kept
 
     def samples(self) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -129,15 +135,6 @@ class WorkAtRisk:
             saved = self._last_save(uid)
             gpus = float(_first(holding, claims) if holding.charge.shared else holding.charge.gpus)
             yield PodAtRisk(uid, holding, gpus, began if saved is None else max(saved.at, began), saved is not None)
-
-    def _added_up(self, now: float) -> RisksOf:
-        by_namespace = defaultdict[tuple[str, str, bool], float](float)
-        for _, holding, gpus, since, exact in self.pods():
-            by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
-        found = defaultdict[tuple[str, str, bool], float](float)
-        for (namespace, tier, exact), gpu_seconds in by_namespace.items():
-            found[self._tenant_name(namespace) or "", tier, exact] += gpu_seconds
-        return found
 
 
 def _first(holding: Holding, claims: set[tuple[str, str]]) -> Decimal:

@@ -183,7 +183,10 @@ class Connection:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
-            headers = CIMultiDict({"Content-Type": content_type, "Accept": accept, **await self._headers()})
+            # The token of now: a ServiceAccount's changes every hour.
+            token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
+            headers = CIMultiDict({"Content-Type": content_type, "Accept": accept, "User-Agent": "gpu-tiers"})
+            headers.extend({"Authorization": token} if token else {})
             headers.extend(self._act_as)
             answer = await rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
@@ -194,11 +197,6 @@ class Connection:
                 yield response
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise Unreachable(f"{method} {path}: {_why(error)}") from error
-
-    async def _headers(self) -> dict[str, str]:
-        """Headers with the token of now: a ServiceAccount's changes every hour."""
-        token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
-        return {"User-Agent": "gpu-tiers"} | ({"Authorization": token} if token else {})
 
 
 async def _whole(response: aiohttp.ClientResponse, what: str) -> bytes:

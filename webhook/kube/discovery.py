@@ -1,8 +1,7 @@
 """Finds what this API server serves: the version of an API, and the resource that a person's word for kubectl means."""
 
 import asyncio
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
 
 import msgspec
 
@@ -40,14 +39,10 @@ class Discovery:
 
     async def _versions(self, group: str) -> list[str]:
         try:
-            return list(_versions(await self._client.get(f"/apis/{group}")))
+            found = await self._client.get(f"/apis/{group}")
         except NotFound:
             return []
-
-
-def _versions(api_group: dict[str, Any]) -> Iterator[str]:
-    for version in api_group.get("versions") or []:
-        yield version["groupVersion"]
+        return [version["groupVersion"] for version in found.get("versions") or ()]
 
 
 async def served_version(client: Client, group: str, plural: str) -> str | None:
@@ -100,15 +95,13 @@ async def _served(client: Client, version: str) -> list[ServedResource]:
         found = await client.get(f"/apis/{version}" if "/" in version else f"/api/{version}", seconds=SECONDS)
     except Failed:
         return []
-    return list(_resources(version, found))
-
-
-def _resources(version: str, found: dict[str, Any]) -> Iterator[ServedResource]:
+    resources: list[ServedResource] = []
     for each in found.get("resources") or ():
         if "/" not in each["name"] and each.get("namespaced"):
             short = each.get("shortNames") or ()
             names = frozenset((each["name"], each.get("singularName") or "", each["kind"].lower(), *short))
-            yield ServedResource(version, each["kind"], each["name"], names)
+            resources.append(ServedResource(version, each["kind"], each["name"], names))
+    return resources
 
 
 async def server_version(client: Client) -> tuple[int, int]:

@@ -19,7 +19,7 @@ import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Gone
-from webhook.kube.wire import Event, ObjectMeta, metadata_of
+from webhook.kube.wire import ObjectMeta, metadata_of
 
 log = logging.getLogger(__name__)
 
@@ -128,29 +128,22 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         """Take events until the API server ends the watch, or until a relist is wanted."""
+        source = self._source
+        watch = self._client.watch(source.path, self._version, source.params, metadata_only=source.metadata_only)
         try:
-            async with asyncio.timeout(0 if self._relist_wanted else None) as self._watching:
-                await self._events()
+            async with asyncio.timeout(0 if self._relist_wanted else None) as self._watching, watch as events:
+                self.problem, self._failures = None, 0
+                async for event in events:
+                    metadata = metadata_of(event.object)
+                    if event.type == "DELETED":
+                        self._on_change(self._key(metadata), None)
+                    elif event.type in ("ADDED", "MODIFIED"):
+                        self._on_change(self._key(metadata), await self._project(event.object))
+                    self._version, self.heard = metadata.resource_version, time.monotonic()
         except TimeoutError:
             self._version = ""
         finally:
             self._watching = None
-
-    async def _events(self) -> None:
-        source = self._source
-        watch = self._client.watch(source.path, self._version, source.params, metadata_only=source.metadata_only)
-        async with watch as events:
-            self.problem, self._failures = None, 0
-            async for event in events:
-                await self._take(event)
-
-    async def _take(self, event: Event) -> None:
-        metadata = metadata_of(event.object)
-        if event.type == "DELETED":
-            self._on_change(self._key(metadata), None)
-        elif event.type in ("ADDED", "MODIFIED"):
-            self._on_change(self._key(metadata), await self._project(event.object))
-        self._version, self.heard = metadata.resource_version, time.monotonic()
 
     def _key(self, metadata: ObjectMeta) -> str:
         return metadata.uid if self._source.key == "uid" else metadata.name

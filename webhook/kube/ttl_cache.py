@@ -60,11 +60,8 @@ class TTLCache(Generic[K, V]):
             del self._asked[key]
         self._kept[key] = began, answer
         self._kept.move_to_end(key)
-        self._forget()
-        return answer
-
-    def _forget(self) -> None:
-        """Those that are too many, or that nobody may take any more: an answer may be large."""
+        # Forget those that are too many, or that nobody may take any more: an answer may be large.
         over = self._clock() - self._seconds
         while len(self._kept) > self._size or (self._kept and next(iter(self._kept.values()))[0] <= over):
             self._kept.popitem(last=False)
+        return answer

@@ -46,16 +46,13 @@ def _drawn(posture: Posture, attributes: str, within: str) -> str:
 
 def _size(posture: Posture) -> tuple[int, int]:
     height = TOP * 2 + ROW * len(posture.tiers) + LINE * len(_exceptions(posture))
-    return max(_box_width(posture) + 30 + LANE * len(posture.tiers), *_exception_widths(posture)), height
+    widths = (round(28 + WHAT * len(each)) for each in _exceptions(posture))
+    return max(_box_width(posture) + 30 + LANE * len(posture.tiers), 0, *widths), height
 
 
 def _exceptions(posture: Posture) -> list[str]:
     """The lines below the tiers: where the arrows do not hold."""
     return [f"Not for GPUs by DRA: {each.device_class} on {nodes_said(each.evicts_nobody_on)}" for each in posture.dra]
-
-
-def _exception_widths(posture: Posture) -> list[int]:
-    return [0, *(round(28 + WHAT * len(each)) for each in _exceptions(posture))]
 
 
 def _style() -> str:

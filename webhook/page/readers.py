@@ -97,28 +97,23 @@ class Readers:
         if self._seats.locked():
             raise TooMany(f"{AT_ONCE} other tokens are being asked about")
         async with self._seats:
-            user = await self._user_of(token)
-            return None if user is None else Reader(user.username, await self._may_read(user))
+            # 1. Whose is it? An authenticator that knows nothing of audiences names none: its yes is for another one.
+            spec = {"token": token} | ({"audiences": list(self.audiences)} if self.audiences else {})
+            found = view(await self._answer(TOKENS, "authentication.k8s.io/v1", "TokenReview", spec), _Token)
+            if not found.authenticated or (self.audiences and not set(found.audiences) & set(self.audiences)):
+                return None
 
-    async def _user_of(self, token: str) -> _User | None:
-        """An authenticator that knows nothing of audiences names none: its yes is for another than was asked for."""
-        spec = {"token": token} | ({"audiences": list(self.audiences)} if self.audiences else {})
-        status = await self._answer(TOKENS, "authentication.k8s.io/v1", "TokenReview", spec)
-        found = view(status, _Token)
-        for_us = not self.audiences or set(found.audiences) & set(self.audiences)
-        return found.user if found.authenticated and for_us else None
-
-    async def _may_read(self, user: _User) -> bool:
-        asked = {
-            "user": user.username,
-            "uid": user.uid,
-            "groups": list(user.groups),
-            "extra": msgspec.to_builtins(user.extra),
-            "nonResourceAttributes": {"path": RIGHT, "verb": "get"},
-        }
-        return view(
-            await self._answer(ACCESS, "authorization.k8s.io/v1", "SubjectAccessReview", asked), _Access
-        ).allowed
+            # 2. May that user read the page?
+            user = found.user
+            asked = {
+                "user": user.username,
+                "uid": user.uid,
+                "groups": list(user.groups),
+                "extra": msgspec.to_builtins(user.extra),
+                "nonResourceAttributes": {"path": RIGHT, "verb": "get"},
+            }
+            answer = await self._answer(ACCESS, "authorization.k8s.io/v1", "SubjectAccessReview", asked)
+            return Reader(user.username, view(answer, _Access).allowed)
 
     async def _answer(self, where: str, version: str, kind: str, spec: Mapping[str, object]) -> object:
         answer = await self._client.create(where, {"apiVersion": version, "kind": kind, "spec": spec})

@@ -64,31 +64,23 @@ class Choice(msgspec.Struct, frozen=True):
 
     def of_waits(self, found: Iterable[Waits]) -> list[Waits]:
         """Those of the tenant and tier."""
-        return [each for each in found if self._has(each.tenant, each.tier)]
+        return [each for each in found if self.has(each.tenant, each.tier)]
 
     def of_verdicts(self, found: Iterable[VerdictGroup]) -> Iterator[VerdictGroup]:
         """Those of the tenant and tier, and on request without what was let in."""
         for each in found:
-            if self._has(each.last.tenant, each.last.tier) and (each.last.reason or not self.refused):
+            if self.has(each.last.tenant, each.last.tier) and (each.last.reason or not self.refused):
                 yield each
 
     def of_preemptions(self, found: Iterable[Preemption]) -> Iterator[Preemption]:
         """Those in which a pod of the tenant and tier was evicted, or was evicted for."""
         for each in found:
             pods = (each.victim, *([each.preemptor] if each.preemptor else []))
-            if any(self._has(pod.tenant, pod.tier) for pod in pods):
+            if any(self.has(pod.tenant, pod.tier) for pod in pods):
                 yield each
 
-    def _has(self, tenant: str, tier: str) -> bool:
+    def has(self, tenant: str, tier: str) -> bool:
         return self.tenant in ("", tenant) and self.tier in ("", tier)
-
-    def of_risks(self, found: RisksOf) -> RisksOf:
-        """The work at risk of the tenant and the tier."""
-        return {
-            (tenant, tier, exact): gpu_seconds
-            for (tenant, tier, exact), gpu_seconds in found.items()
-            if self.tenant in ("", tenant) and self.tier in ("", tier)
-        }
 
 
 EVERYTHING = Choice()
@@ -154,7 +146,8 @@ class PageContent(msgspec.Struct, frozen=True):
     @property
     def risks_chosen(self) -> Sequence[TierAtRisk]:
         """The work at risk by tier, of the tenant and the tier that were chosen."""
-        return at_risk_by_tier(self.choice.of_risks(self.at_risk), [each.name for each in self.posture.tiers])
+        chosen = {key: gpu_seconds for key, gpu_seconds in self.at_risk.items() if self.choice.has(*key[:2])}
+        return at_risk_by_tier(chosen, [each.name for each in self.posture.tiers])
 
     @property
     def problems(self) -> tuple[str, ...]:

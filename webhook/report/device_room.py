@@ -48,11 +48,13 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
     # 3. Nothing comes free but by the end of a holder.
     if unknown:
         sentences.append(f"Whether {unknown} other devices would do, the scheduler alone can tell.")
-    sentences += [
-        *(() if sentences else (_too_few(wanted, free),)),
-        EVICTS_NOBODY,
-        *_not_to_be_had(wanted, fitting, use),
-    ]
+    if not sentences:
+        nodes_have = (
+            f"the {len(free)} nodes that have such devices have" if len(free) > 1 else f"{next(iter(free))} has"
+        )
+        total, needs = sum(free.values(), Decimal(0)), f"{_devices(wanted.count)} of {wanted.device_class}"
+        sentences.append(f"It needs {needs} on one node, and {nodes_have} {total} free.")
+    sentences += [EVICTS_NOBODY, *_not_to_be_had(wanted, fitting, use)]
     return Room(asks, tuple(sentences), _numbers(free), tuple(_holders(waiting, fitting, use)))
 
 
@@ -78,12 +80,6 @@ def _free(wanted: WantedDevices, free: Mapping[str, Decimal], *, plain: bool) ->
             yield f"{there}, so it is not these that it waits for."
         else:
             yield f"{there}, but whether they would do together, the scheduler alone can tell."
-
-
-def _too_few(wanted: WantedDevices, free: Mapping[str, Decimal]) -> str:
-    there = f"the {len(free)} nodes that have such devices have" if len(free) > 1 else f"{next(iter(free))} has"
-    total = sum(free.values(), Decimal(0))
-    return f"It needs {_devices(wanted.count)} of {wanted.device_class} on one node, and {there} {total} free."
 
 
 def _devices(count: Decimal | int) -> str:

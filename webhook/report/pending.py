@@ -131,10 +131,21 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
         return Room(asks, (f"No node has {' and '.join(waiting.asks)}.",))
     fitting = {each.name: NodeRoom(each) for each in with_gpus if not each.obstacle}
     if not fitting:
-        return Room(asks, (_none_fits(with_gpus, asks),))
+        reasons = Counter(each.obstacle for each in with_gpus)
+        told = "; ".join(
+            f"{count} of {len(with_gpus)} {'is' if count == 1 else 'are'} {reason}"
+            for reason, count in reasons.most_common(MOST_NAMED)
+        )
+        return Room(asks, (f"No node with GPUs takes it, however free: {told}. It asks for {asks}.",))
     large = {name: each for name, each in fitting.items() if _is_large_enough(each.node, waiting.asks)}
     if not large:
-        return Room(asks, (_too_large(fitting.values(), waiting.asks),))
+        (name, gpus), *_ = waiting.asks.items()
+        most = max(each.node.gpus.get(name, Decimal(0)) for each in fitting.values())
+        too_large = (
+            f"It asks for {written(gpus)} {name} on one node, and the largest node that takes it has {written(most)}: "
+            "it can never run. Ask for fewer in each pod."
+        )
+        return Room(asks, (too_large,))
     if holders is None:
         return Room(asks, (), None)
     for holder in holders:
@@ -162,24 +173,6 @@ def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
 
 def _is_large_enough(node: NodeForPod, asks: Asked) -> bool:
     return all(node.gpus.get(name, Decimal(0)) >= gpus for name, gpus in asks.items())
-
-
-def _none_fits(nodes: Sequence[NodeForPod], asks: str) -> str:
-    reasons = Counter(each.obstacle for each in nodes)
-    told = "; ".join(
-        f"{count} of {len(nodes)} {'is' if count == 1 else 'are'} {reason}"
-        for reason, count in reasons.most_common(MOST_NAMED)
-    )
-    return f"No node with GPUs takes it, however free: {told}. It asks for {asks}."
-
-
-def _too_large(nodes: Iterable[NodeRoom], asks: Asked) -> str:
-    (name, gpus), *_ = asks.items()
-    most = max(each.node.gpus.get(name, Decimal(0)) for each in nodes)
-    return (
-        f"It asks for {written(gpus)} {name} on one node, and the largest node that takes it has {written(most)}: "
-        "it can never run. Ask for fewer in each pod."
-    )
 
 
 def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
@@ -225,18 +218,14 @@ def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
     elif not any(_after_evictions(waiting, node) for node in nodes.values()):
         yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
     else:
-        work = _at_risk(waiting, nodes.values())
+        # The scheduler asks last for the node where the evictions would lose most.
+        works = [[each.work for each in _victims(waiting, node) if each.work] for node in nodes.values()]
+        work = max((summed(each) for each in works if each), key=lambda each: each.gpu_seconds, default=None)
         loses = f"; evicting them now loses {work}" if work else ""
         yield f"It may evict pods of lower tiers there{loses}. {SOON}"
 
 
 SOON = "If that does not happen within seconds, the scheduler says why."
-
-
-def _at_risk(waiting: Waiting, nodes: Iterable[NodeRoom]) -> Work | None:
-    """What the evictions would lose on the node where they lose most: the scheduler asks for that last."""
-    lost = [summed(work) for node in nodes if (work := [each.work for each in _victims(waiting, node) if each.work])]
-    return max(lost, key=lambda each: each.gpu_seconds, default=None)
 
 
 def _victims(waiting: Waiting, node: NodeRoom) -> list[GpuHolder]:

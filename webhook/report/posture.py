@@ -102,7 +102,13 @@ def posture_of(
     """
     live, refused = dict[str, PriorityClass](), dict[str, str]()
     for tier in policy.tiers:
-        live[tier.name], refused[tier.name] = _class_of(tier, policy, classes)
+        own: Literal["PreemptLowerPriority", "Never"] = "Never" if policy.adoption else tier.preemption_policy
+        live[tier.name], refused[tier.name] = PriorityClass(tier.name, tier.value, own), ""
+        try:
+            if classes is not None:
+                live[tier.name] = live_class(tier, classes, adoption=policy.adoption)
+        except Refused as problem:
+            refused[tier.name] = sentence(problem.refusal)
     return Posture(
         mode=policy.mode.name,
         adoption=policy.adoption,
@@ -129,24 +135,16 @@ def nodes_said(names: tuple[str, ...]) -> str:
     return f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes ({first_of(names, MOST_NODES)})"
 
 
-def _class_of(tier: Tier, policy: TierPolicy, classes: Mapping[str, PriorityClass] | None) -> tuple[PriorityClass, str]:
-    own: Literal["PreemptLowerPriority", "Never"] = "Never" if policy.adoption else tier.preemption_policy
-    fallback = PriorityClass(tier.name, tier.value, own)
-    try:
-        return (live_class(tier, classes, adoption=policy.adoption) if classes is not None else fallback), ""
-    except Refused as refused:
-        return fallback, sentence(refused.refusal)
-
-
 def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy, refused: str) -> TierPosture:
     own = live[tier.name]
+    types = tuple(kind.value for kind, name in policy.tier_of_type.items() if name == tier.name)
     return TierPosture(
         name=tier.name,
         value=own.value,
         preemption_policy=own.preemption_policy,
         evicts=_lower(own, live),
         evicted_by=tuple(name for name, other in live.items() if tier.name in _lower(other, live)),
-        workloads=tuple(_given_to(tier, policy)),
+        workloads=(*types, "any other") if policy.default_tier == tier.name else types,
         hooks=tuple(dict.fromkeys(_hooks(tier, policy))),
         description=tier.description,
         refused=refused,
@@ -157,12 +155,6 @@ def _lower(own: PriorityClass, live: Mapping[str, PriorityClass]) -> tuple[str, 
     if own.preemption_policy == "Never":
         return ()
     return tuple(name for name, other in live.items() if other.value < own.value)
-
-
-def _given_to(tier: Tier, policy: TierPolicy) -> Iterator[str]:
-    yield from (kind.value for kind, name in policy.tier_of_type.items() if name == tier.name)
-    if policy.default_tier == tier.name:
-        yield "any other"
 
 
 def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:

@@ -217,16 +217,11 @@ def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
     for each in workloads:
         owners = (each.get("metadata") or {}).get("ownerReferences") or ()
         if any(owner.get("uid") in uids for owner in owners):
-            return next(_not_admitted(each), "")
+            conditions = (each.get("status") or {}).get("conditions") or ()
+            told = [found for found in conditions if found.get("status") != "True" and found.get("message")]
+            by_type = (found for kind in ("QuotaReserved", "Admitted") for found in told if found.get("type") == kind)
+            return next((str(found["message"]) for found in by_type), "")
     return ""
-
-
-def _not_admitted(workload: Tree) -> Iterator[str]:
-    conditions = (workload.get("status") or {}).get("conditions") or ()
-    for kind in ("QuotaReserved", "Admitted"):
-        for each in conditions:
-            if each.get("type") == kind and each.get("status") != "True" and each.get("message"):
-                yield str(each["message"])
 
 
 def _slow(status: Tree) -> str:
