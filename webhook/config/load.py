@@ -2,6 +2,7 @@
 
 import functools
 import json
+from importlib import resources
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -37,7 +38,8 @@ _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "demoteTo"
 
 
 def presets() -> list[str]:
-    return sorted(file.stem for file in (Path(__file__).parent / "presets").glob("*.yaml"))
+    folder = resources.files("webhook.config").joinpath("presets").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder if entry.name.endswith(".yaml"))
 
 
 def load(path: Path) -> TierPolicy:
@@ -113,7 +115,7 @@ def _with_preset(tree: Tree, source: str) -> Tree:
 @functools.cache
 def _ours(name: str) -> Tree:
     """A file that travels with us, which needs none of the checks on what people write; nobody may change the tree."""
-    return dict(data_file(__file__, name))
+    return dict(data_file(__name__, name))
 
 
 def _merged(below: Tree, above: Tree) -> Tree:

@@ -93,7 +93,7 @@ class WordTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 def _table(name: str, of: Any) -> Any:
-    return msgspec.convert(data_file(__file__, name), of, dec_hook=lambda to, read: to.read(read))
+    return msgspec.convert(data_file(__name__, name), of, dec_hook=lambda to, read: to.read(read))
 
 
 COMMANDS: CommandTables = _table("commands.yaml", CommandTables)

@@ -35,7 +35,7 @@ class AcceleratorNames(msgspec.Struct, frozen=True, rename="camel"):
 
 @functools.cache
 def table() -> AcceleratorNames:
-    return msgspec.convert(data_file(__file__, "accelerators.yaml"), AcceleratorNames)
+    return msgspec.convert(data_file(__name__, "accelerators.yaml"), AcceleratorNames)
 
 
 def looks_like_accelerator(name: str) -> bool:

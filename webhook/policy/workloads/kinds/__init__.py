@@ -11,7 +11,7 @@ from webhook.policy.workloads.kinds.table import KindTable
 _FILES = ("core", "training", "launchers", "serving", "llm_serving", "batch", "interactive", "wrappers")
 """Labels that several kinds have tell by the order of the rows."""
 
-BUILT_IN = KindTable(()).with_rows(rows_of([entry for file in _FILES for entry in data_file(__file__, f"{file}.yaml")]))
+BUILT_IN = KindTable(()).with_rows(rows_of([entry for file in _FILES for entry in data_file(__name__, f"{file}.yaml")]))
 """The kinds that gpu-tiers knows by itself."""
 
 __all__ = ["BUILT_IN", "KindTable"]

@@ -164,7 +164,7 @@ class TellingLabel(NamedTuple):
     unless: tuple[Source, ...]
 
 
-POD_LABELS = msgspec.convert(data_file(__file__, "labels.yaml"), tuple[PodLabel, ...])
+POD_LABELS = msgspec.convert(data_file(__name__, "labels.yaml"), tuple[PodLabel, ...])
 _WELL_KNOWN = tuple(TellingLabel(each.key, each.value, each.type, ()) for each in POD_LABELS if each.type)
 
 
