@@ -25,6 +25,8 @@ ACCEPTED: list[Tree] = [
     {"onExceed": "Hold", "holdOrder": "BestEffort"},
     {"quotas": [{"tier": "gpu-batch", "gpus": 8, "onExceed": "Hold"}], "reserveSeconds": 60},
     {"onExceed": None, "maxTier": None, "quotas": [{"gpus": 1, "tier": None}]},
+    {"allowedTiers": ["gpu-batch"], "quotas": [{"gpus": 1, "tier": None}]},
+    {"onExceed": "Demote", "quotas": [{"gpus": 1, "onExceed": None}]},
     {"namespaceSelector": {"matchLabels": {"team": None}}},
     {"namespaceSelector": {}},
     {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}},
@@ -33,6 +35,7 @@ ACCEPTED: list[Tree] = [
 
 _TIER = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _AMOUNT = 'must be a quantity of 0 or more, such as 6 or "0.5"'
+_NO_INTEGER = "spec.quotas[0].gpus: 9.223372036854776e+18 should be a whole number, or text in quotes"
 _NOT_HELD = "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out"
 _TWO_ROWS = "two rows are for the same tier and resourceFlavor: keep one"
 
@@ -68,6 +71,7 @@ REFUSED: list[tuple[Tree, str, str]] = [
         "spec.demoteTo: a tier stands there twice: keep one",
     ),
     ({"quotas": [{"gpus": "1"}, {"gpus": "2"}]}, _TWO_ROWS, f"spec.quotas: {_TWO_ROWS}"),
+    ({"quotas": [{"gpus": "1"}, {"gpus": "2", "tier": None}]}, _TWO_ROWS, f"spec.quotas: {_TWO_ROWS}"),
     (
         {"quotas": [{"tier": "a", "resourceFlavor": "b", "gpus": gpus} for gpus in ("1", "2")]},
         _TWO_ROWS,
@@ -75,6 +79,7 @@ REFUSED: list[tuple[Tree, str, str]] = [
     ),
     ({"quotas": [{"gpus": "-1"}]}, _AMOUNT, f'spec.quotas[0].gpus: "-1" {_AMOUNT}'),
     ({"quotas": [{"gpus": -1}]}, _AMOUNT, f'spec.quotas[0].gpus: "-1" {_AMOUNT}'),
+    ({"quotas": [{"gpus": 2**63}]}, "spec.quotas[0].gpus", _NO_INTEGER),
     ({"quotas": [{"gpus": "six"}]}, _AMOUNT, f'spec.quotas[0].gpus: "six" {_AMOUNT}'),
     ({"quotas": [{"gpus": ""}]}, _AMOUNT, f'spec.quotas[0].gpus: "" {_AMOUNT}'),
     (

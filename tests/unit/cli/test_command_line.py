@@ -60,6 +60,8 @@ SLOW = {
 """Libraries that a command waits for, if it imports them."""
 CLIENT = {"aiohttp", "kubernetes", "attr", "pydantic"}
 """The API server's client needs the first three; with the last, typer reads options, and we the policy."""
+CEL = {"rich", "pygments"}
+"""The library that runs the rules of TenantQuotas imports its own command line."""
 WAITS_FOR = {
     ("--version",): set[str](),
     ("report",): {"pydantic"},
@@ -76,7 +78,7 @@ WAITS_FOR = {
     ("lint", "--policy=four-tier"): {"pydantic"},
     ("posture", "--policy=four-tier"): {"pydantic"},
     ("review", str(EXAMPLES / "job-training.yaml")): {"pydantic", "jsonpatch", "rich"},
-    ("test", str(EXAMPLES / "tests")): {"pydantic", "jsonpatch"},
+    ("test", str(EXAMPLES / "tests")): {"pydantic", "jsonpatch", *CEL},
     ("certs", "show", "nowhere"): {"pydantic", "cryptography"},
 }
 """The slow ones that a command imports until it has its first question answered, or refused."""
