@@ -46,7 +46,7 @@ from webhook.server.tls import LiveCertificate
 
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
-    callers = Callers.told_by(settings.path_secret_file, settings.client_ca, settings.client_names)
+    callers = Callers.told_by(settings.path_secret_file, settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
@@ -100,7 +100,7 @@ async def run(settings: Settings) -> None:
                 admission=admission,
                 observability=observability,
                 beside=(
-                    *page_ports.serving(page, Readers(client, settings.page_audiences), certificate),
+                    *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
                     *reports.serving(certificate),
                     *charged.ports,
                 ),
@@ -160,7 +160,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     secret = CertificateSecret(objects, settings.namespace, settings.secret)
     configurations = WebhookConfigurations(objects, settings.configuration, wanted=secret.ca_bundle)
     reports = service_names(settings.reports_service, settings.namespace) if settings.reports_port is not None else ()
-    names = service_names(settings.service, settings.namespace, (*reports, *settings.dns_names))
+    names = service_names(settings.service, settings.namespace, (*reports, *(settings.dns_names or ())))
     return SelfManaged(secret, configurations, names=names), configurations
 
 
