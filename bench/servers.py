@@ -19,7 +19,7 @@ from webhook.server.drain import Drain
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
-from webhook.server.run import serve
+from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
 
 
@@ -56,17 +56,14 @@ async def main(which: str, folder: Path) -> None:
     drain.on_signals()
     behind = webhooks(which, metrics)
     admission = listen("127.0.0.1", 0)
+    certificate = LiveCertificate(await asyncio.to_thread(read_folder, folder))
     gc.freeze()
     tell(port_of(admission))
     await serve(
-        mutate=behind.mutate,
-        validate=behind.validate,
-        checks={},
-        certificate=LiveCertificate(await asyncio.to_thread(read_folder, folder)),
-        metrics=metrics,
-        drain=drain,
-        admission=admission,
-        observability=listen("127.0.0.1", 0),
+        AdmissionPort(behind.mutate, behind.validate, certificate, admission),
+        ObservabilityPort({}, listen("127.0.0.1", 0)),
+        metrics,
+        drain,
     )
 
 

@@ -38,7 +38,7 @@ from webhook.server.page_ports import PagePorts, health_of, page_sources
 from webhook.server.probes import Check
 from webhook.server.record import reload_recorder
 from webhook.server.reports import ReportsPort
-from webhook.server.run import serve
+from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.running_ledger import RunningLedger, running_ledger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import LiveCertificate
@@ -46,7 +46,7 @@ from webhook.server.tls import LiveCertificate
 
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
-    callers = Callers.told_by(settings.path_secret_file, settings.client_ca, settings.client_names)
+    callers = Callers.told_by(settings.path_secret_file, settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
@@ -91,20 +91,21 @@ async def run(settings: Settings) -> None:
             gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
             mark = _marks(settings, in_force, cluster.known, certificate)
             serving = serve(
-                mutate=marked("mutate", webhooks.mutate, mark),
-                validate=marked("validate", webhooks.validate, mark),
-                checks=checks,
-                certificate=certificate,
-                metrics=metrics,
-                drain=drain,
-                admission=admission,
-                observability=observability,
-                beside=(
-                    *page_ports.serving(page, Readers(client, settings.page_audiences), certificate),
+                AdmissionPort(
+                    marked("mutate", webhooks.mutate, mark),
+                    marked("validate", webhooks.validate, mark),
+                    certificate,
+                    admission,
+                    callers=callers,
+                ),
+                ObservabilityPort(checks, observability),
+                metrics,
+                drain,
+                (
+                    *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
                     *reports.serving(certificate),
                     *charged.ports,
                 ),
-                callers=callers,
             )
             following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())
@@ -160,7 +161,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     secret = CertificateSecret(objects, settings.namespace, settings.secret)
     configurations = WebhookConfigurations(objects, settings.configuration, wanted=secret.ca_bundle)
     reports = service_names(settings.reports_service, settings.namespace) if settings.reports_port is not None else ()
-    names = service_names(settings.service, settings.namespace, (*reports, *settings.dns_names))
+    names = service_names(settings.service, settings.namespace, (*reports, *(settings.dns_names or ())))
     return SelfManaged(secret, configurations, names=names), configurations
 
 

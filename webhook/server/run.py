@@ -30,25 +30,36 @@ class AppPort(msgspec.Struct, frozen=True):
     tls: ssl.SSLContext | None = None
 
 
+class AdmissionPort(msgspec.Struct, frozen=True):
+    """Where reviews are asked for, by whom, and who answers them."""
+
+    mutate: Handler
+    validate: Handler
+    certificate: LiveCertificate
+    listening: socket.socket
+    limits: Limits = Limits()
+    callers: Callers = Callers()
+
+
+class ObservabilityPort(msgspec.Struct, frozen=True):
+    """Where probes and metrics are asked for. `checks` decide whether the process is ready."""
+
+    checks: Mapping[str, Check]
+    listening: socket.socket
+
+
 async def serve(
-    *,
-    mutate: Handler,
-    validate: Handler,
-    checks: Mapping[str, Check],
-    certificate: LiveCertificate,
+    port: AdmissionPort,
+    observability: ObservabilityPort,
     metrics: Metrics,
     drain: Drain,
-    admission: socket.socket,
-    observability: socket.socket,
     beside: Sequence[AppPort] = (),
-    limits: Limits | None = None,
-    callers: Callers | None = None,
 ) -> None:
     """Serve until the drain is over; probes, metrics and what is `beside` go last. Run it with uvloop.run."""
-    limits, callers = limits or Limits(), callers or Callers()
+    certificate, limits, callers = port.certificate, port.limits, port.callers
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
-        admission_app(mutate, validate, metrics, limits, callers),
+        admission_app(port.mutate, port.validate, metrics, limits, callers),
         limits=limits,
         drain=drain,
         metrics=metrics,
@@ -56,21 +67,23 @@ async def serve(
         callers=callers,
     )
     pulse = Pulse()
-    probes = Listener(observability_app(checks, metrics, drain, pulse), limits=limits, drain=drain, metrics=metrics)
+    app = observability_app(observability.checks, metrics, drain, pulse)
+    probes = Listener(app, limits=limits, drain=drain, metrics=metrics)
     others = [
         (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening)
         for each in beside
     ]
     with contextlib.ExitStack() as sockets:
-        for listening in (admission, observability, *(each for _, each in others)):
+        for listening in (port.listening, observability.listening, *(each for _, each in others)):
             sockets.enter_context(listening)
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(pulse.beat())
-            tasks.create_task(serve_apart(probes, observability))
-            reviewing = tasks.create_task(reviews.serve(admission))
+            tasks.create_task(serve_apart(probes, observability.listening))
+            reviewing = tasks.create_task(reviews.serve(port.listening))
             for listener, listening in others:
                 tasks.create_task(listener.serve(listening))
-            log.info("serving", {"port": port_of(admission), "metrics_port": port_of(observability)})
+            ports = {"port": port_of(port.listening), "metrics_port": port_of(observability.listening)}
+            log.info("serving", ports)
             await drain.over()
             reviews.stop()
             await reviewing

@@ -1,12 +1,17 @@
-"""What `gpu-tiers serve` is told on its command line."""
+"""What `gpu-tiers serve` is told on its command line; the help of its options stands here."""
 
 import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from socket import gethostname
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
+import typer
+
+from webhook.server.logs import Format, Level
 
 
 class Certificates(StrEnum):
@@ -50,40 +55,146 @@ class PrometheusServer(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """The settings of one process. `configuration` is the name of both webhook configurations, `ceilings` that of the
-    ConfigMap from which the API server reads the ceilings of tenants, `config_map` that of the one with the policy.
+    """The settings of one process, each with its option. A port that is None is not opened.
 
-    The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
-    `page_audiences`; None: not there. Its chart is by `prometheus`, if one is named. Trainings report at `reports_port`
-    of the headless Service `reports_service`; None: nowhere. While it leads, the other replicas hand it their bookings
-    at `hand_over_port` of `pod_ip`, "" where that is `host`; None: each writes its own. Whoever may ask for reviews
-    knows what `path_secret_file` holds, and has a certificate from `client_ca` with one of `client_names`; each may be
-    absent.
+    Raises typer.BadParameter where what is said of Prometheus is wrong.
     """
 
-    policy: Path
-    host: str
-    port: int
-    metrics_port: int
-    page_port: int | None
-    page_tls_port: int | None
-    page_audiences: tuple[str, ...]
-    reports_port: int | None
-    reports_service: str
-    hand_over_port: int | None
-    pod_ip: str
-    prometheus: PrometheusServer | None
-    path_secret_file: Path | None
-    client_ca: Path | None
-    client_names: tuple[str, ...]
-    certificates: Certificates
-    cert_dir: Path
-    namespace: str
-    service: str
-    secret: str
-    configuration: str
-    ceilings: str
-    config_map: str
-    dns_names: tuple[str, ...]
-    kubeconfig: Path | None
-    election: Election
+    policy: Annotated[Path, typer.Option(help="Policy file; read again when it changes.")] = Path(
+        "/etc/gpu-tiers/policy.yaml"
+    )
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0"
+    port: Annotated[int, typer.Option(min=1, max=65535, help="HTTPS port of /mutate and /validate.")] = 9443
+    metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="HTTP port of probes and metrics.")] = 8080
+    page_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port of the page on loopback, where only kubectl port-forward gets."),
+    ] = None
+    page_tls_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="HTTPS port of the page for those with a token and the right to read it."),
+    ] = None
+    page_audiences: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--page-audience", help="Audience of those tokens; may be repeated. Without one, the API server's."
+        ),
+    ] = None
+    reports_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="HTTPS port where trainings report how far they are."),
+    ] = None
+    reports_service: Annotated[
+        str, typer.Option(help="Headless Service of that port; the certificate has its names.")
+    ] = "gpu-tiers-reports"
+    hand_over_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="HTTPS port where the replica that leads takes bookings from the others."),
+    ] = None
+    pod_ip: Annotated[
+        str, typer.Option(envvar="POD_IP", help="Address at which they reach it.", show_default="--host")
+    ] = ""
+    prometheus_url: Annotated[
+        str | None,
+        typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers: the page's last 24 hours are by it."),
+    ] = None
+    prometheus_labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prometheus-label",
+            help="LABEL=VALUE that tells its metrics of this cluster from others'; may be repeated.",
+        ),
+    ] = None
+    prometheus_token_file: Annotated[
+        Path | None, typer.Option(help="File with the bearer token that it wants; only over https.")
+    ] = None
+    prometheus_ca_file: Annotated[
+        Path | None, typer.Option(help="PEM file of its CA. Without it, the system's CAs.")
+    ] = None
+    path_secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with what the paths begin with, as /SECRET/mutate, so that only the API server knows them."
+        ),
+    ] = None
+    client_ca: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of a CA. Only clients with a certificate from it may ask for reviews."),
+    ] = None
+    client_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client-name", help="Name that their certificate must bear, in subject or SAN; may be repeated."
+        ),
+    ] = None
+    certificates: Annotated[Certificates, typer.Option(help="Where the certificate comes from.")] = (
+        Certificates.SELF_MANAGED
+    )
+    cert_dir: Annotated[Path, typer.Option(help="With files: folder of tls.crt, tls.key and ca.crt.")] = Path(
+        "/var/run/gpu-tiers/tls"
+    )
+    namespace: Annotated[
+        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Service and of the Secret.")
+    ] = "gpu-tiers"
+    service: Annotated[str, typer.Option(help="Service that the API server calls; the certificate has its names.")] = (
+        "gpu-tiers"
+    )
+    secret: Annotated[str, typer.Option(help="With self-managed: Secret for the CA and the certificate.")] = (
+        "gpu-tiers-tls"  # noqa: S105
+    )
+    configuration: Annotated[str, typer.Option(help="Name of both webhook configurations.")] = "zz-gpu-tiers"
+    ceilings: Annotated[
+        str, typer.Option(help="ConfigMap, in the namespace, from which the API server reads tenants' ceilings.")
+    ] = "gpu-tiers-ceilings"
+    config_map: Annotated[
+        str,
+        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-in-force beside it tells what is taken."),
+    ] = "gpu-tiers"
+    dns_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dns-name", help="With self-managed: another name or address of the certificate; may be repeated."
+        ),
+    ] = None
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="Kubeconfig; without it the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."),
+    ] = None
+    identity: Annotated[
+        str, typer.Option(envvar="POD_NAME", help="As whom the process competes to lead.", show_default="the host")
+    ] = ""
+    lease: Annotated[str, typer.Option(help="Lease of the leader, in the namespace.")] = "gpu-tiers"
+    lease_seconds: Annotated[
+        int, typer.Option(min=3, max=3600, help="How long the Lease holds after it was renewed last.")
+    ] = 15
+    create_timeout: Annotated[
+        float,
+        typer.Option(
+            min=1, max=3600, help="Seconds a create may take: the API server's --request-timeout, and 15 s for etcd."
+        ),
+    ] = 75
+    log_level: Annotated[Level, typer.Option(help="Lowest level to log.")] = "info"
+    log_format: Annotated[Format, typer.Option(help="json for programs, console for people.")] = "json"
+
+    def __post_init__(self) -> None:
+        _ = self.prometheus
+
+    @property
+    def election(self) -> Election:
+        identity = self.identity or gethostname()
+        return Election(self.namespace, self.lease, identity, self.lease_seconds, self.create_timeout)
+
+    @property
+    def prometheus(self) -> PrometheusServer | None:
+        """Return the Prometheus that the page asks, if one is named. Raises typer.BadParameter."""
+        url, labels = self.prometheus_url, self.prometheus_labels or ()
+        if not url:
+            return None
+        if not url.startswith("https://" if self.prometheus_token_file else ("http://", "https://")):
+            because = "https://, because a token goes with each question"
+            wanted = because if self.prometheus_token_file else "http:// or https://"
+            raise typer.BadParameter(f"must begin with {wanted}", param_hint="--prometheus-url")
+        if wrong := next((each for each in labels if "=" not in each), None):
+            raise typer.BadParameter(f"{wrong} is not LABEL=VALUE", param_hint="--prometheus-label")
+        by_name = dict(each.split("=", 1) for each in labels)
+        return PrometheusServer(url, by_name, self.prometheus_token_file, self.prometheus_ca_file)

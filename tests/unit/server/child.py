@@ -9,7 +9,7 @@ from webhook.server.drain import Drain
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
-from webhook.server.run import serve
+from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
 
 
@@ -20,15 +20,10 @@ async def main() -> None:
     print(port_of(observability), port_of(admission), flush=True)
     async with asyncio.timeout(60):
         await serve(
-            mutate=allowing,
-            validate=allowing,
-            checks={},
-            certificate=LiveCertificate(a_bundle()),
-            metrics=Metrics(),
-            drain=drain,
-            admission=admission,
-            observability=observability,
-            limits=Limits(body_seconds=4),
+            AdmissionPort(allowing, allowing, LiveCertificate(a_bundle()), admission, Limits(body_seconds=4)),
+            ObservabilityPort({}, observability),
+            Metrics(),
+            drain,
         )
 
 

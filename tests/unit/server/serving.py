@@ -26,7 +26,7 @@ from webhook.server.listener import listen, port_of
 from webhook.server.metric_table import Metric
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
-from webhook.server.run import serve
+from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
 
 HOST = "127.0.0.1"
@@ -191,16 +191,13 @@ async def a_server(
     port, metrics_port = port_of(admission), port_of(observability)
     task = asyncio.create_task(
         serve(
-            mutate=mutate,
-            validate=validate,
-            checks={name: (lambda trouble=trouble: trouble) for name, trouble in checks.items()},  # type: ignore[misc]
-            certificate=certificate,
-            metrics=metrics,
-            drain=drain,
-            admission=admission,
-            observability=observability,
-            limits=limits,
-            callers=callers,
+            AdmissionPort(mutate, validate, certificate, admission, limits or Limits(), callers or Callers()),
+            ObservabilityPort(
+                {name: (lambda trouble=trouble: trouble) for name, trouble in checks.items()},  # type: ignore[misc]
+                observability,
+            ),
+            metrics,
+            drain,
         )
     )
     serving = Serving(port, metrics_port, certificate, metrics, drain, task)

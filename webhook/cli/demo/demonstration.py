@@ -36,7 +36,7 @@ from webhook.server.drain import Drain
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
-from webhook.server.run import serve
+from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
 
 LOOPBACK = "127.0.0.1"
@@ -76,14 +76,10 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
     async with asyncio.TaskGroup() as tasks, aiohttp.ClientSession() as session:
         tasks.create_task(
             serve(
-                mutate=webhooks.mutate,
-                validate=webhooks.validate,
-                checks={},
-                certificate=LiveCertificate(bundle),
-                metrics=metrics,
-                drain=drain,
-                admission=admission,
-                observability=observability,
+                AdmissionPort(webhooks.mutate, webhooks.validate, LiveCertificate(bundle), admission),
+                ObservabilityPort({}, observability),
+                metrics,
+                drain,
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)

@@ -1,0 +1,30 @@
+"""A command that takes one struct, which typer fills: each field is an option."""
+
+from collections.abc import Callable, Iterator
+from inspect import Parameter, Signature
+from typing import TypeVar, get_type_hints
+
+from msgspec import NODEFAULT, Struct, structs
+
+Options = TypeVar("Options", bound=Struct)
+
+
+def filled(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Make a command of a function that takes `options`. Each field is Annotated with its typer.Option."""
+
+    def command_of(function: Callable[[Options], None]) -> Callable[..., None]:
+        def command(**values: object) -> None:
+            function(options(**values))
+
+        hints = get_type_hints(options, include_extras=True)
+        command.__doc__ = function.__doc__
+        command.__signature__ = Signature([*_parameters(options, hints)])  # type: ignore[attr-defined]
+        return command
+
+    return command_of
+
+
+def _parameters(options: type[Struct], hints: dict[str, object]) -> Iterator[Parameter]:
+    for field in structs.fields(options):
+        default = Parameter.empty if field.default is NODEFAULT else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
