@@ -1,126 +1,25 @@
 """What both frameworks share: one call of train() or fit() that is listened to.
 
-Why only that: it acts in the process that called, never in a worker of it, and not before the program trains. Why its
-progress is a file and a line in the termination message: neither needs a right or a connection, and the line outlives
-the pod's containers in its status. Why it ends by SystemExit: `finally` blocks and exit handlers run, as at any end.
-Why a watchdog: who catches it would train on in a pod that is gone in a moment, and report success. Why no folder that
-vanishes: who saves there loses the training at an eviction, and ending early would be all that listening did.
+Why only that: it acts in the process that called, never in a worker of it, and not before the program trains.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import shutil
-import signal
-import sys
-import threading
-import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from listener.agree import Ranks
+from listener.end import end, wait_for_hook
 from listener.mark import Mark
-from listener.protocol import (
-    ANYWHERE,
-    FOLDER,
-    RUN,
-    TERMINATED,
-    TERMINATION_LOG,
-    around,
-    put,
-    quietly,
-    remove,
-    requested,
-    say,
-    shared,
-    write_json,
-)
+from listener.progress import Progress
+from listener.protocol import ANYWHERE, FOLDER, TERMINATED, put, quietly, remove, requested, say, shared
 from listener.report import Reporter
 from listener.resume import Tries, agreed
-
-ANSWER_SECONDS = 5.0
-"""How long the hook has to see `done`; it looks each second."""
-WATCHDOG_SECONDS = 15.0
-
-
-def end_now() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            pass
-    os._exit(TERMINATED)
-
-
-def end() -> NoReturn:
-    watchdog = threading.Timer(WATCHDOG_SECONDS, end_now)
-    watchdog.daemon = True
-    watchdog.start()
-    raise SystemExit(TERMINATED)
-
-
-def attach_launcher(_module: Any) -> None:
-    """torchrun and accelerate end with 1 whatever their ranks end with. If those ended with 143, so does it."""
-
-    def before(args: list[Any], _kwargs: dict[str, Any]) -> Any:
-        return args[1]
-
-    def after(error: Any, _raised: Any) -> None:
-        ranks = getattr(error, "failures", None) or {}
-        codes = {each.exitcode for each in ranks.values()} or {getattr(error, "returncode", None)}
-        # SIGTERM may reach the launcher while its ranks, which have saved, are still ending
-        late = getattr(error, "sigval", None) == signal.SIGTERM and os.path.exists(shared("done"))
-        if late or (TERMINATED in codes and codes <= {TERMINATED, -15}):
-            end_now()
-
-    sys.excepthook = around(sys.excepthook, before, after)
-
-
-PROGRESS_SECONDS = 5.0
-
-
-class Progress:
-    """The file `progress`."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, Any] = {"run": RUN, "step": 0, "max_steps": None}
-        self.known.update(last_saved_step=None, last_saved_at=None, seconds_per_step=None)
-        self.pace: float | None = None
-        self.stepped = self.written = 0.0
-
-    def step(self, step: int, last: int) -> bool:
-        """Note a step; whether it is time to write."""
-        now = time.monotonic()
-        if self.stepped:
-            took = now - self.stepped
-            self.pace = took if self.pace is None else 0.9 * self.pace + 0.1 * took
-        self.stepped = now
-        self.known["step"], self.known["max_steps"] = step, last or None
-        return now - self.written >= PROGRESS_SECONDS
-
-    def saved(self, step: int) -> None:
-        self.known.update(last_saved_step=step, last_saved_at=round(time.time(), 1))
-
-    def line(self) -> dict[str, Any]:
-        pace = None if self.pace is None else round(self.pace, 4)
-        return dict(self.known, seconds_per_step=pace, at=round(time.time(), 1))
-
-    def write(self) -> None:
-        self.written = time.monotonic()
-        write_json(shared("progress"), self.line())
-
-    def leave(self) -> None:
-        """The last word, in the container's termination message; the hook writes there too."""
-        self.write()
-        try:
-            with open(TERMINATION_LOG, "a") as file:
-                file.write("\ngpu-tiers: progress %s\n" % json.dumps(self.line()))
-        except OSError:
-            pass  # there is none outside a pod, or it belongs to another user
-
+from listener.volatile import vanishes
 
 UNBOUNDED = 1 << 39
 """The last step of a training that has none."""
@@ -256,9 +155,7 @@ class Listener:
         if self.ranks.local == 0:
             self.progress.leave()
             put("done")
-        until = time.monotonic() + ANSWER_SECONDS
-        while requested() and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_for_hook()
         self.ranks.part()
         self.close()
         say("saved step %d, ending with %d" % (self.progress.known["step"], TERMINATED))
@@ -288,25 +185,3 @@ class Listener:
         if isinstance(raised, Exception) and self.mark is not None and not self.stepped and self.ranks.local == 0:
             Tries(self.mark).count(errors=1)
         self.close()
-
-
-def vanishes(path: str) -> str | None:
-    """Why what is written there is gone with the pod: a container's own layer, an emptyDir, a tmpfs. None if not."""
-    path = os.path.realpath(path)
-    found = ("", "", "")
-    try:
-        with open("/proc/self/mountinfo") as file:
-            for line in file:
-                left, _, right = line.partition(" - ")
-                root, point = (each.replace("\\040", " ") for each in left.split()[3:5])
-                below = path == point or path.startswith(point.rstrip("/") + "/")
-                if below and len(point) >= len(found[0]):
-                    found = (point, root, right.split()[0])
-    except OSError:
-        return None
-    point, root, kind = found
-    if "kubernetes.io~empty-dir" in root:
-        return "an emptyDir at %s" % point
-    if kind == "tmpfs" or (kind == "overlay" and point == "/"):
-        return "%s at %s" % (kind, point)
-    return None

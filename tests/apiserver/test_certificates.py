@@ -17,8 +17,7 @@ from cryptography import x509
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
-from certs.rotation import Kept, advance, data_of, kept_in
-from certs.self_managed import CertificateSecret, SelfManaged
+from certs.self_managed import CertificateSecret, Kept, SelfManaged, advance, data_of, kept_in
 from certs.source import Bundle, CertificateError, Objects, Outdated, apply
 from localcluster import Cluster
 from webhook.kube.client import Client

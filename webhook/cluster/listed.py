@@ -136,11 +136,10 @@ class _Budget(View, frozen=True):
 async def disruption_budgets(client: Client) -> tuple[DisruptionBudget, ...]:
     """All of them. Raises ApiError."""
     pages = client.list_pages(path("policy/v1", "poddisruptionbudgets"))
-    return tuple([_budget(raw) async for raw in listed_objects(pages)])
-
-
-def _budget(raw: msgspec.Raw) -> DisruptionBudget:
-    found = read(raw, _Budget)
-    selector = found.spec.selector
-    lines = None if selector is None else tuple(requirements_of(selector))
-    return DisruptionBudget(found.metadata.namespace, found.metadata.name, lines, found.status.disruptions_allowed)
+    budgets: list[DisruptionBudget] = []
+    async for raw in listed_objects(pages):
+        found = read(raw, _Budget)
+        about, selector = found.metadata, found.spec.selector
+        lines = None if selector is None else tuple(requirements_of(selector))
+        budgets.append(DisruptionBudget(about.namespace, about.name, lines, found.status.disruptions_allowed))
+    return tuple(budgets)

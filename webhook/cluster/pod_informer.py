@@ -3,24 +3,84 @@
 A pod counts until it has succeeded or failed, is gone, or has overrun its deletion by its grace period once more. The
 in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion holds nothing.
 The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py.
+
+Whether a pod has work to lose is told without its owners: mutate has read them and left its finding on the pod.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import msgspec
 
-from webhook.cluster.work_of_pod import ContainerAge, began_at
 from webhook.kube.client import Client
 from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.kube.wire import listed_objects, metadata_of
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
+from webhook.policy.assignment.assigned_by import read_assigned_by
+from webhook.policy.checkpoint.hook_kinds import tells
+from webhook.policy.classification.classify import classify
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.sentences.sentence import sentence
+
+
+def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
+    """A training pod has, and any that bears a hook of ours which waits for a save.
+
+    It is training where its annotation `assigned-by` says that its type gave it its tier, else by what it shows.
+    """
+    written = read_assigned_by(pod.metadata.annotations)
+    if written and written.workload_type:
+        trains = written.workload_type == WorkloadType.TRAINING
+    else:
+        trains = type_shown(pod, policy) is WorkloadType.TRAINING
+    hooks = (each.lifecycle.pre_stop for each in pod.spec.containers if each.lifecycle and each.lifecycle.pre_stop)
+    return trains or any(map(tells, hooks))
+
+
+def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
+    """By the kind of its controller, else by itself."""
+    owner = pod.metadata.controller
+    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
+    if row is not None and row.type is not None:
+        return row.type
+    evidence = classify(pod, (), policy.kinds)
+    return evidence.type if evidence else None
+
+
+class _Period(View, frozen=True):
+    started_at: datetime | None = None
+
+
+class _ContainerState(View, frozen=True):
+    running: _Period | None = None
+    terminated: _Period | None = None
+
+
+class ContainerAge(View, frozen=True):
+    """Since when a container runs, or ran until it ended; of its status nothing else is read."""
+
+    state: _ContainerState = _ContainerState()
+
+    @property
+    def began(self) -> datetime | None:
+        """None while it waits."""
+        period = self.state.running or self.state.terminated
+        return period.started_at if period else None
+
+
+def began_at(containers: Sequence[ContainerAge]) -> float | None:
+    """Seconds since 1970 from the first of its containers on, so that no work before is left out; None before that."""
+    times = [each.began for each in containers if each.began]
+    return min(times).timestamp() if times else None
+
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,15 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cluster.pod_informer import RUNNING, PodCondition, why_unscheduled
-from webhook.cluster.work_of_pod import ContainerAge, began_at, has_work_to_lose, type_shown
+from webhook.cluster.pod_informer import (
+    RUNNING,
+    ContainerAge,
+    PodCondition,
+    began_at,
+    has_work_to_lose,
+    type_shown,
+    why_unscheduled,
+)
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects

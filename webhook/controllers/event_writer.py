@@ -201,9 +201,13 @@ class EventWriter:
 
     async def _write(self, series: EventSeries) -> None:
         """Keep for later what could not be brought to the API server; give up what it refused."""
-        new = series.pending
+        new, now = series.pending, datetime.now(UTC).strftime(RFC_3339)
         try:
-            series.stored = await self._raised(series, new)
+            try:
+                series.stored = await self._put(series, series.stored, new, now)
+            except Conflict:  # another replica has written it, or we have before a restart
+                there = await self._api.patch(series.place, {"lastTimestamp": now})
+                series.stored = await self._put(series, stored(there), new, now)
         except ApiError as error:
             if not self._failing:
                 log.warning("event not written", {"regarding": series.regarding.name, "error": str(error)})
@@ -213,14 +217,6 @@ class EventWriter:
         else:
             self._failing = False
         series.pending -= new
-
-    async def _raised(self, series: EventSeries, new: int) -> Stored:
-        now = datetime.now(UTC).strftime(RFC_3339)
-        try:
-            return await self._put(series, series.stored, new, now)
-        except Conflict:  # another replica has written it, or we have before a restart
-            there = await self._api.patch(series.place, {"lastTimestamp": now})
-            return await self._put(series, stored(there), new, now)
 
     async def _put(self, series: EventSeries, before: Stored | None, new: int, now: str) -> Stored:
         if before is not None:

@@ -16,8 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from webhook.cluster.ending_pod import Ended, end_of
-from webhook.cluster.pod_informer import SeenPod, seen_pod
-from webhook.cluster.work_of_pod import has_work_to_lose
+from webhook.cluster.pod_informer import SeenPod, has_work_to_lose, seen_pod
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path

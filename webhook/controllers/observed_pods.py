@@ -18,9 +18,8 @@ from typing import Self
 import msgspec
 
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod
+from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose
 from webhook.cluster.resource_claims import ClaimInformer
-from webhook.cluster.work_of_pod import has_work_to_lose
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, Placed, PodsOnNodes, counted

@@ -87,7 +87,11 @@ class VerdictEvents(msgspec.Struct, frozen=True):
                 log.exception("notice not told")
 
     async def _add(self, notice: Notice) -> None:
-        workload = await self._workload(notice)
+        # The outermost owner, else the object itself if it exists. One that can't be read gets no event.
+        workload = notice.existing
+        if notice.controller is not None:
+            with suppress(Unreadable):
+                workload = await self.outermost(notice.namespace, notice.controller) or notice.existing
         if workload and not (notice.told_on_controller and workload == notice.controller):
             self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
         tenant = notice.over_quota_of
@@ -96,15 +100,6 @@ class VerdictEvents(msgspec.Struct, frozen=True):
             named = workload or notice
             message = f"{named.kind}/{named.name} in {notice.namespace}: {notice.sentence}"
             self.writer.add(Regarding.tenant_quota(tenant, uid), notice.reason, message)
-
-    async def _workload(self, notice: Notice) -> OwnerReference | None:
-        """The outermost owner, else the object itself if it exists. One that can't be read gets no event."""
-        if notice.controller is None:
-            return notice.existing
-        try:
-            return await self.outermost(notice.namespace, notice.controller) or notice.existing
-        except Unreadable:
-            return notice.existing
 
 
 class PreemptionRecorder(msgspec.Struct, frozen=True):

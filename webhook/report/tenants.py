@@ -105,7 +105,9 @@ def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
 
 def tenant_shown(found: TenantQuota) -> TenantShown:
     """A TenantQuota as it says of itself; one that nobody has counted yet has no rows."""
-    usage, pending = found.status.get("usage"), _pending(found.status.get("pending"))
+    usage, waiting = found.status.get("usage"), found.status.get("pending")
+    without_node = _trees(waiting.get("rows")) if isinstance(waiting, dict) else []
+    pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in without_node}
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
     holds = frozenset(row.label for row in found.tenant.rows if row.holds) if found.tenant else frozenset[str]()
     return TenantShown(
@@ -140,12 +142,6 @@ def _trees(told: object) -> list[dict[str, Any]]:
 
 def _number(told: object) -> int:
     return told if isinstance(told, int) else 0
-
-
-def _pending(told: object) -> dict[str, Gpus]:
-    """The GPUs of pods without a node, by row."""
-    rows = _trees(told.get("rows")) if isinstance(told, dict) else []
-    return {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in rows}
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:

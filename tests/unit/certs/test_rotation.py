@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.make import Lifetimes, key_pem, make_ca, make_leaf, service_names, utc_now
-from certs.rotation import Kept, Step, advance, data_of, kept_in
+from certs.self_managed import Kept, Step, advance, data_of, kept_in
 from certs.source import Bundle, bundle_of
 
 NAMES = service_names("gpu-tiers", "gpu-system")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.builders import a_tenant
-from webhook.cluster.tenant_resolver import FRESH_SECONDS, MOST_REMEMBERED, REMEMBERED_SECONDS, TenantResolver
+from webhook.cluster.watched import FRESH_SECONDS, MOST_REMEMBERED, REMEMBERED_SECONDS, TenantResolver
 from webhook.objects.refusal import Unreadable
 from webhook.policy.values.facts import Namespace
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.tenant_resolver import TenantStore
+from webhook.cluster.watched import TenantStore
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
 

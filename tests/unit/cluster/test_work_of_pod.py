@@ -5,8 +5,7 @@ import pytest
 
 from tests.builders import a_pod, a_policy
 from tests.builders.pods import PodBuilder
-from webhook.cluster.pod_informer import SeenPod, seen_pod
-from webhook.cluster.work_of_pod import has_work_to_lose
+from webhook.cluster.pod_informer import SeenPod, has_work_to_lose, seen_pod
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.checkpoint.hook_kinds import file_handler
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from listener import report
-from listener.attach import Progress
+from listener.progress import Progress
 from listener.report import Reporter
 
 

@@ -11,12 +11,16 @@ from importlib import resources
 
 MODULES = (
     "protocol",
+    "progress",
     "report",
     "mark",
+    "volatile",
     "agree",
     "resume",
+    "end",
     "attach",
     "huggingface",
+    "replay",
     "lightning",
 )
 """In the order in which they are read: each uses what stands above it."""
