@@ -9,7 +9,7 @@ from msgspec import NODEFAULT, Struct, structs
 Options = TypeVar("Options", bound=Struct)
 
 
-def filled(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+def with_options(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Make a command of a function that takes `options`. Each field is Annotated with its typer.Option."""
 
     def command_of(function: Callable[[Options], None]) -> Callable[..., None]:

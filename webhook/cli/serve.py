@@ -5,7 +5,7 @@ import logging
 import typer
 
 from certs.source import CertificateError
-from webhook.cli.options import filled
+from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
@@ -14,7 +14,7 @@ from webhook.server import logs
 from webhook.server.settings import Settings
 
 
-@filled(Settings)
+@with_options(Settings)
 def serve(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM. Exits with 2 if it can't start, and prints why."""
     logs.set_up(settings.log_level, settings.log_format)
