@@ -91,9 +91,10 @@ def test_one_that_waits_though_there_is_room() -> None:
 def test_one_that_waits_behind_a_gang_that_lacks_room() -> None:
     gang = [waiting(f"g-{number}", second=number, gang="g") for number in range(2)]
     assert list(left_gated(ALPHA, [pod("x"), *gang, waiting("y", second=2)])) == []
-    assert list(left_gated(ALPHA, [pod("x"), *gang, waiting("y", second=0)])) == [
+    job = {"metadata": {"name": "g", "namespace": "a-0", "creationTimestamp": "2026-11-01T08:00:01Z"}}
+    assert list(left_gated(ALPHA, [pod("x"), *gang, waiting("y", second=0)], [job])) == [
         "a-0/y of 1 on gpu-training waits, and there is room"
-    ], "its middle pod came later"
+    ], "its Job came later"
 
 
 def test_a_gang_of_which_a_part_waits() -> None:

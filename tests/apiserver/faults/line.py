@@ -16,7 +16,7 @@ Row = str | None
 
 @dataclass(frozen=True)
 class Waiting:
-    """What waits as one: a pod, or a gang. `turn` is by its tier, then by when its middle pod was made."""
+    """A queued unit: a pod, or a gang. `turn` sorts by tier, then by when the pod or the gang's Job was made."""
 
     team: Team
     name: str
@@ -59,13 +59,14 @@ class Line:
             usage[row] += max(each.gpus - (short[each.tier] if row is None else 0), 0)
 
 
-def left_gated(plan: Plan, pods: Iterable[Tree]) -> Iterator[str]:
+def left_gated(plan: Plan, pods: Iterable[Tree], jobs: Iterable[Tree] = ()) -> Iterator[str]:
     """Who waits though there is room and nobody before him waits for it; those as old as he is may be before him."""
     pods = list(pods)
     units = _units(pods)
     yield from _in_part(units)
     line = Line(usage_of(plan, pods))
-    waiting = [_waiting(plan, name, unit) for name, unit in units.items() if all(map(is_gated, unit))]
+    made = {_name(each["metadata"]): each["metadata"]["creationTimestamp"] for each in jobs}
+    waiting = [_waiting(plan, name, unit, made) for name, unit in units.items() if all(map(is_gated, unit))]
     for _, some in groupby(sorted(waiting, key=attrgetter("turn")), attrgetter("turn")):
         alike = list(some)
         for each in alike:
@@ -91,8 +92,14 @@ def _in_part(units: Mapping[str, list[Tree]]) -> Iterator[str]:
             yield f"{name}: {gated} of {len(unit)} pods wait, and the others don't"
 
 
-def _waiting(plan: Plan, name: str, pods: list[Tree]) -> Waiting:
-    since = sorted(each["metadata"]["creationTimestamp"] for each in pods)[len(pods) // 2]
+def _name(metadata: Tree) -> str:
+    return f"{metadata['namespace']}/{metadata['name']}"
+
+
+def _waiting(plan: Plan, name: str, pods: list[Tree], made: Mapping[str, str]) -> Waiting:
+    is_gang = bool(pods[0]["metadata"].get("ownerReferences"))
+    first = min(each["metadata"]["creationTimestamp"] for each in pods)
+    since = made.get(name, first) if is_gang else first
     (tier, _), gpus = held_by(pods[0]), sum(held_by(each)[1] for each in pods)
     team = plan.team_of(pods[0]["metadata"]["namespace"])
     return Waiting(team, name, (-pods[0]["spec"]["priority"], since), tier, gpus)

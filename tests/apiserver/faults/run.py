@@ -128,7 +128,9 @@ async def _settled(api: Api, plan: Plan) -> list[str]:
         quotas = await api.items(TENANT_QUOTAS)
         lists = [await api.items(f"/api/v1/namespaces/{namespace}/pods") for namespace in plan.namespaces]
         pods = [pod for items in lists for pod in items]
-        found = [*differences(plan, quotas, pods), *left_gated(plan, pods)]
+        jobs = [await api.items(f"/apis/batch/v1/namespaces/{namespace}/jobs") for namespace in plan.namespaces]
+        waiting = left_gated(plan, pods, [job for items in jobs for job in items])
+        found = [*differences(plan, quotas, pods), *waiting]
         if not found or time.monotonic() > until:
             return found
         await asyncio.sleep(0.2)
