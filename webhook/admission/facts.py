@@ -1,7 +1,6 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -93,10 +92,9 @@ def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str
 
     `without` are the ResourceClaims that the newcomer shares. What is reserved for lower tiers does not count.
     """
-    usage, reserved = ledger.usage(tenant, without), ledger.reserved_for_queue(tenant, rank)
-    for row, gpus in ledger.reserved_for_queue(tenant).items():
-        usage = {**usage, row: usage.get(row, gpus) - gpus + reserved.get(row, Decimal(0))}
-    return usage, reserved
+    usage = ledger.usage(tenant, without)
+    of_all, reserved = ledger.reserved_for_queue(tenant), ledger.reserved_for_queue(tenant, rank)
+    return {row: gpus - of_all[row] + reserved[row] for row, gpus in usage.items()}, reserved
 
 
 async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:

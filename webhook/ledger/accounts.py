@@ -15,7 +15,7 @@ from typing import Literal
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
-from webhook.ledger.books import Books, free_for_queue, reserved_by_heads, usage_of, used_of
+from webhook.ledger.books import NOTHING, Books, free_for_queue, usage_of, used_of
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version, WorkingCopy
@@ -117,7 +117,7 @@ class Accounts:
         return self._writers[tenant]
 
     @contextmanager
-    def booking_gangs(self, book: "BookGang") -> Iterator[None]:
+    def booking_gangs(self, book: BookGang) -> Iterator[None]:
         """Book gangs by this function while we lead: it knows which of their pods have counted alone so far."""
         self._book_gang = book
         try:
@@ -133,8 +133,9 @@ class Accounts:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        kept = self.reserved_for_queue(tenant)
-        return {row: gpus + kept[row] for row, gpus in Books(found.account.entries, tenant).without(without).items()}
+        books = Books(found.account.entries, tenant)
+        reserved = free_for_queue(books.usage, found.account.entries, tenant)
+        return {row: gpus + reserved[row] for row, gpus in books.without(without).items()}
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """Without reservations."""
@@ -146,7 +147,10 @@ class Accounts:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        return free_for_queue(usage_of(found.account, tenant), reserved_by_heads(found.account.entries, tenant, rank))
+        entries = found.account.entries
+        if not any(each.state == "ForQueue" for each in entries):  # mostly, and then nothing is added up
+            return dict.fromkeys(tenant.rows, NOTHING)
+        return free_for_queue(usage_of(found.account, tenant), entries, tenant, rank)
 
     def unseen(self, tenant: Tenant, namespace: str, maker: str) -> dict[str, str]:
         """As the newest version says that this process knows."""

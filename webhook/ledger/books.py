@@ -35,8 +35,9 @@ def reserved_by_heads(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -
     return {row: sum((each.get(row.label, NOTHING) for each in reserved), NOTHING) for row in tenant.rows}
 
 
-def free_for_queue(usage: Usage, reserved: Usage) -> dict[QuotaRow, Decimal]:
-    """Return the free GPUs on each row that are reserved for the queue. A head may ask for more than is free."""
+def free_for_queue(usage: Usage, entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
+    """Return the free GPUs on each row that heads of the queue reserve. A head may ask for more than is free."""
+    reserved = reserved_by_heads(entries, tenant, rank)
     return {row: min(gpus, max(row.hard - usage[row], NOTHING)) for row, gpus in reserved.items()}
 
 

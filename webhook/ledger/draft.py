@@ -1,14 +1,14 @@
 """Books a batch of reviews into a draft of an account, one after another, under the quota of its tenant."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 
 import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
-from webhook.ledger.books import NOTHING, Books, free_for_queue, reserved_by_heads
+from webhook.ledger.books import Books, free_for_queue, reserved_by_heads
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -46,7 +46,7 @@ class Draft:
         self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
         for each in pods:
             self._made_by[each.namespace, each.maker].append(each)
-        self._names = Counter((each.namespace, each.name or each.uid) for each in pods)
+        self._names = Counter(map(_name, pods))
         self._under_way = Counter(each.namespace for each in pods if each.state == "Reserved")
 
     @property
@@ -76,20 +76,19 @@ class Draft:
                 return whole
 
         # 2. Creates under way are bounded.
-        name = entry.namespace, entry.name or entry.uid
         if crowd := self._crowd(entry):
             return NotNow(crowd)
 
         # 3. Book it in the slot of a pod that it replaces, or in that of its name. Prefer a slot where it adds nothing.
-        tries, kept = list(self._tries(booking, entry)), self._reserved_before(booking)
+        tries, heads = list(self._tries(booking, entry)), self._reserved_before(booking)
         if len(tries) > 1:
             tries.sort(key=self._is_free, reverse=True)
         for tried in tries:
-            if self._row_without_room(tried, kept) is None:
+            if self._row_without_room(tried, heads) is None:
                 self._books = self._books.with_entry(tried)
                 self._entries[tried.key] = tried
                 self._made_by[tried.namespace, tried.maker].append(tried)
-                self._names[name] += 1
+                self._names[_name(entry)] += 1
                 self._under_way[entry.namespace] += 1
                 return Booked()
         return self._shortfall(booking, entry)
@@ -97,7 +96,7 @@ class Draft:
     def adds_nothing(self, booking: Booking) -> bool:
         """Tell whether a pod would add GPUs to no row. Most pods can't, and are not tried."""
         entry = _pod(booking, self._tenant)
-        shares = any(each.shared for each in entry.wants) or (entry.namespace, entry.name or entry.uid) in self._names
+        shares = any(each.shared for each in entry.wants) or _name(entry) in self._names
         tries = list(self._tries(booking, entry))
         return (shares or entry.gang in self._gangs or len(tries) > 1) and any(map(self._is_free, tries))
 
@@ -127,27 +126,23 @@ class Draft:
         # 2. Gangs are bounded, and so are changes of one that are under way.
         if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
             return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
-        others = [each for each in known if each.state == "Reserved" and each.terms != promise.terms]
-        if len(others) >= MOST_PROMISES:
+        stays = [each for each in known if each.state != "Reserved" or each.terms != promise.terms]
+        if sum(each.state == "Reserved" for each in stays) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
         # 3. The whole gang is booked or nothing of it.
-        kept = self._reserved_before(booking)
-        row = self._row_without_room(promise, kept)
+        heads = self._reserved_before(booking)
+        row = self._row_without_room(promise, heads)
         if row is not None:
-            others_use = self._with_reserved(self._books.without_gang(promise), kept)
+            others_use = self._with_reserved(self._books.without_gang(promise), heads)
             short = whole_shortfall(booking.charges, self._tenant, others_use)
             return short or Shortfall(booking.charges[0], row, others_use)
         self._books = self._books.with_entry(promise)
-        stays = [
-            replace(each, tier=promise.tier)
-            for each in known
-            if each.state != "Reserved" or each.terms != promise.terms
-        ]
         for each in known:
             del self._entries[each.key]
-        self._entries |= {each.key: each for each in (*stays, promise)}
-        self._gangs[promise.gang] = (*stays, promise)
+        after = (*(replace(each, tier=promise.tier) for each in stays), promise)
+        self._entries |= {each.key: each for each in after}
+        self._gangs[promise.gang] = after
         return Booked()
 
     def _promise(self, booking: GangBooking) -> Entry:
@@ -193,16 +188,16 @@ class Draft:
         if here >= MOST_RESERVATIONS - under_way:
             of = f"{here} of them in namespace {entry.namespace}"
             return f"{under_way} pods of tenant {self._tenant.name} are being created at once, {of}"
-        if self._names[entry.namespace, entry.name or entry.uid] >= MOST_OF_ONE_NAME:
+        if self._names[_name(entry)] >= MOST_OF_ONE_NAME:
             return f"{MOST_OF_ONE_NAME} pods of the name {entry.name} are being created at once"
         return ""
 
-    def _row_without_room(self, entry: Entry, kept: Iterable[Entry]) -> QuotaRow | None:
+    def _row_without_room(self, entry: Entry, heads: Collection[Entry]) -> QuotaRow | None:
         """Return a row that has no room for an entry; None if there is room. An entry that adds nothing has room.
 
         A vacant slot counts although nobody uses its GPUs. If the quota was lowered below it, it is not filled again.
         """
-        after, before, queued = self._books.usage_with(entry), self._books.usage, reserved_by_heads(kept, self._tenant)
+        after, before, queued = self._books.usage_with(entry), self._books.usage, reserved_by_heads(heads, self._tenant)
         is_vacant = (entry.namespace, entry.slot, "Vacant") in self._entries
         for row, gpus in after.items():
             if gpus > before[row] and gpus + queued[row] > row.hard:
@@ -213,21 +208,23 @@ class Draft:
 
     def _reserved_before(self, booking: Booking | GangBooking) -> list[Entry]:
         """Return the reservations for the queue that bind a booking: not its own, and none of a lower tier."""
+        if not self._for_queue:  # mostly
+            return []
         if isinstance(booking, GangBooking):
             own = {booking.uid}
         else:
             own = {booking.holder, booking.gang or booking.controller}
         return [each for each in self._for_queue if each.rank >= booking.rank and each.uid not in own]
 
-    def _with_reserved(self, usage: Usage, kept: Collection[Entry]) -> dict[QuotaRow, Decimal]:
-        queued = free_for_queue(usage, reserved_by_heads(kept, self._tenant)) if kept else {}
-        return {row: gpus + queued.get(row, NOTHING) for row, gpus in usage.items()}
+    def _with_reserved(self, usage: Usage, heads: Collection[Entry]) -> dict[QuotaRow, Decimal]:
+        queued = free_for_queue(usage, heads, self._tenant)
+        return {row: gpus + queued[row] for row, gpus in usage.items()}
 
     def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:
         """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
-        shared, kept = {claim for charge in booking.charges for claim in charge.shared}, self._reserved_before(booking)
-        usage = self._with_reserved(self._books.without(shared), kept)
-        row = self._row_without_room(entry, kept) or self._tenant.rows[0]
+        shared, heads = {claim for charge in booking.charges for claim in charge.shared}, self._reserved_before(booking)
+        usage = self._with_reserved(self._books.without(shared), heads)
+        row = self._row_without_room(entry, heads) or self._tenant.rows[0]
         return shortfall(booking.charges, self._tenant, usage) or Shortfall(booking.charges[0], row, self.usage)
 
 
@@ -243,6 +240,10 @@ def _pod(booking: Booking, tenant: Tenant) -> Entry:
         wants=booking.charges,
         instead_of=booking.moved_from,
     )
+
+
+def _name(pod: Entry) -> tuple[str, str]:
+    return pod.namespace, pod.name or pod.uid
 
 
 def _is_replaceable(pod: Entry) -> bool:

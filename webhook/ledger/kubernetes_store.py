@@ -16,7 +16,7 @@ from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.ledger.account import Account, written_account
-from webhook.ledger.books import free_for_queue, reserved_by_heads, usage_of, used_of
+from webhook.ledger.books import free_for_queue, usage_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of
@@ -102,6 +102,4 @@ def _successor(copy: WorkingCopy) -> Account:
 def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
     """The GPUs of an account on its tenant's rows."""
     booked = usage_of(account, tenant)
-    return Count.of(
-        booked, used_of(account, tenant), free_for_queue(booked, reserved_by_heads(account.entries, tenant)), stale
-    )
+    return Count.of(booked, used_of(account, tenant), free_for_queue(booked, account.entries, tenant), stale)

@@ -4,7 +4,7 @@ A queued unit is booked as a review books it: a gang as a whole, a pod by its re
 one may open the gate of each pod that has a reservation. The reservation for the head of the queue is an entry too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.draft import NotNow
 from webhook.ledger.leader.adoption import book_with_its_pods
+from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.queue import Queued, QueuedUnit, booking_of, queue_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
@@ -30,7 +31,8 @@ def book_queue(copy: WorkingCopy, view: PodView) -> list[Queued]:
     queue = _Queue(copy, view, before)
 
     # 2. Book the pods that add nothing to any row. They never wait.
-    found = [each for each in queue_of(copy.account, view, copy.version.in_force) if not queue.adds_nothing(each)]
+    units = queue_of(copy.account, view, copy.version.in_force)
+    found = [each for each in units if each.gang is not None or not queue.adds_nothing(each.first)]
 
     # 3. Book all others in turn. Pods of a gang that grows wait with it.
     waiting = [queued for each in found if not each.grows for queued in queue.book(each)]
@@ -59,18 +61,17 @@ class _Queue:
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
         self._full = dict[int, Shortfall]()
 
-    def adds_nothing(self, waiting: QueuedUnit) -> bool:
-        """Book a single pod if it adds nothing to any row, and tell whether it was booked."""
-        booking = booking_of(waiting.first, self._tenant)
-        alone = waiting.gang is None and waiting.first.asks_for_gpus
-        return alone and self._copy.draft.adds_nothing(booking) and isinstance(self._copy.book(booking), Booked)
+    def adds_nothing(self, pod: GatedPod) -> bool:
+        """Book a pod if it adds nothing to any row, and tell whether it was booked."""
+        booking = booking_of(pod, self._tenant)
+        free = pod.asks_for_gpus and self._copy.draft.adds_nothing(booking)
+        return free and isinstance(self._copy.book(booking), Booked)
 
     def book(self, waiting: QueuedUnit) -> Iterator[Queued]:
         """Book a unit if it has room. Yield what of it stays queued. A gang has no turn without a pod that waits."""
         # 1. A unit doesn't pass the head of the queue on a row that is short for the head.
         if waiting.gang is not None:
-            let_in = {each.uid for each in self._copy.account.reserved}
-            waiting = replace(waiting, pods=tuple(each for each in waiting.pods if each.uid not in let_in))
+            waiting = replace(waiting, pods=self._not_booked(waiting.pods))
             if not waiting.pods:
                 return
         rows = self._rows(waiting)
@@ -83,7 +84,10 @@ class _Queue:
         booking = waiting.gang or booking_of(waiting.first, self._tenant)
         answer = self._full.get(charge) or self._booked(waiting, booking)
         if isinstance(answer, Booked):
-            yield from self._surplus(waiting)
+            # The pods beyond a gang's minimum are booked one by one, in the turn of their gang.
+            for pod in self._not_booked(waiting.pods) if waiting.gang is not None else ():
+                if pod.asks_for_gpus:
+                    yield from self.book(QueuedUnit((pod,), waiting.turn))
             return
         if charge and isinstance(answer, Shortfall) and not waiting.first.holding.charge.shared:
             self._full[charge] = answer
@@ -96,12 +100,9 @@ class _Queue:
             self._reserve(waiting, booking, rows, short)
         yield Queued(waiting, short, in_vain=never)
 
-    def _surplus(self, gang: QueuedUnit) -> Iterator[Queued]:
-        """Book the pods beyond a gang's minimum one by one, in the turn of their gang."""
-        let_in = {each.uid for each in self._copy.account.reserved} if gang.gang is not None else set[str]()
-        for pod in gang.pods if gang.gang is not None else ():
-            if pod.asks_for_gpus and pod.uid not in let_in:
-                yield from self.book(QueuedUnit((pod,), gang.turn))
+    def _not_booked(self, pods: Iterable[GatedPod]) -> tuple[GatedPod, ...]:
+        booked = {each.uid for each in self._copy.account.reserved}
+        return tuple(each for each in pods if each.uid not in booked)
 
     def _booked(self, waiting: QueuedUnit, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang as a whole, and then its pods inside it."""
@@ -110,7 +111,7 @@ class _Queue:
         answer = book_with_its_pods(self._copy, self._view, booking)
         if isinstance(answer, Booked):
             for pod in waiting.pods:
-                self.adds_nothing(QueuedUnit((pod,), waiting.turn))
+                self.adds_nothing(pod)
         return answer
 
     def _reserve(
