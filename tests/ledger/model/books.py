@@ -10,7 +10,6 @@ view of pods and of workloads, each by its own watch, and the gates (`plan`) tha
 """
 
 import sys
-import time
 from collections.abc import Iterator
 
 from tests.ledger.model.books_account import REAL, Entries, value
@@ -19,7 +18,7 @@ from tests.ledger.model.books_refusals import Refusals
 from tests.ledger.model.books_scenarios import SCENARIOS, SHOWN_IN
 from tests.ledger.model.books_state import FAULTS, RULES, Leader, Ledger, Scenario, State, Step, View
 from tests.ledger.model.hold_state import swap
-from tests.ledger.model.search import search
+from tests.ledger.model.search import search, search_all
 
 
 class Model(Refusals):
@@ -274,21 +273,6 @@ def explore(scenario: Scenario, without: str = "", limit: int = 2_000_000) -> tu
     return search(Model(scenario, without), limit)
 
 
-def main(arguments: list[str]) -> None:
-    names = [each for each in arguments if each in SCENARIOS] or list(SCENARIOS)
-    runs = [(name, "") for name in names] + [(SHOWN_IN.get(rule, "core"), rule) for rule in RULES]
-    if arguments:
-        runs = [(name, rule) for name in names for rule in [each[1:] for each in arguments if each[0] == "-"] or [""]]
-    total = 0
-    for name, rule in runs:
-        began = time.monotonic()
-        states, wrong, trace = explore(SCENARIOS[name], rule)
-        total += states
-        title, seconds = f"without {rule}" if rule else "all rules", time.monotonic() - began
-        print(f"{name:9}{title:20}{states:9,} states {seconds:6.1f} s  {wrong or 'no violation'}", flush=True)
-        print("".join(f"      {k:2}. {line}\n" for k, line in enumerate(trace, 1)), end="", flush=True)
-    print(f"{total:,} states in all")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    shown_in = {rule: SHOWN_IN.get(rule, "core") for rule in RULES}
+    search_all(sys.argv[1:], SCENARIOS, shown_in, lambda name, rule: explore(SCENARIOS[name], rule))

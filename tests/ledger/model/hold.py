@@ -9,7 +9,6 @@ and write. What may be old is a leader's view of pods, and the openings (`plan`)
 """
 
 import sys
-import time
 from collections.abc import Iterator
 
 from tests.ledger.model.hold_properties import Properties
@@ -29,7 +28,7 @@ from tests.ledger.model.hold_state import (
     swap,
 )
 from tests.ledger.model.hold_writes import Step
-from tests.ledger.model.search import search
+from tests.ledger.model.search import search, search_all
 
 
 class Model(Properties):
@@ -190,21 +189,6 @@ SHOWN_IN = {
 }
 
 
-def main(arguments: list[str]) -> None:
-    names = [each for each in arguments if each in SCENARIOS] or list(SCENARIOS)
-    runs = [(name, "") for name in names] + [(SHOWN_IN.get(rule, "line"), rule) for rule in RULES]
-    if arguments:
-        runs = [(name, rule) for name in names for rule in [each[1:] for each in arguments if each[0] == "-"] or [""]]
-    total = 0
-    for name, rule in runs:
-        began = time.monotonic()
-        states, wrong, trace = explore(SCENARIOS[name], rule)
-        total += states
-        title, seconds = f"without {rule}" if rule else "all rules", time.monotonic() - began
-        print(f"{name:9}{title:17}{states:9,} states {seconds:6.1f} s  {wrong or 'no violation'}", flush=True)
-        print("".join(f"      {k:2}. {line}\n" for k, line in enumerate(trace, 1)), end="", flush=True)
-    print(f"{total:,} states in all")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    shown_in = {rule: SHOWN_IN.get(rule, "line") for rule in RULES}
+    search_all(sys.argv[1:], SCENARIOS, shown_in, lambda name, rule: explore(SCENARIOS[name], rule))
