@@ -139,7 +139,13 @@ class Installed:
     def create_raw(self, pod: Tree, namespace: str) -> Result:
         """Create a pod in one request as it is: kubectl would escape and check it, and ask for the schema first."""
         path = f"--raw=/api/v1/namespaces/{namespace}/pods"
-        return self.cluster.kubectl("create", path, "-f", "-", input=json.dumps(pod), check=False)
+        for _ in range(10):
+            made = self.cluster.kubectl("create", path, "-f", "-", input=json.dumps(pod), check=False)
+            # Until its cache has the parameters of a new ValidatingAdmissionPolicy, the API server reads them anew
+            # for each pod, for at most 1 s (getParamDirectly of k8s.io/apiserver). On a busy machine that is too short.
+            if "failed to configure binding" not in made.stderr:
+                break
+        return made
 
     def get(self, what: str, namespace: str) -> Tree:
         """One object."""
