@@ -37,9 +37,15 @@ class Calm:
     def has_same_quota(self, tenant: str, seconds: float) -> bool:
         return self.quota_changed_at[tenant] < loop().time() - seconds
 
+    def has_always_had_its_quota(self, tenant: str) -> bool:
+        """Tells whether neither a quota, nor what is over it, nor whose a namespace is has ever changed."""
+        since = (self.moved_at, self.quota_changed_at[tenant], self.mode_changed_at[tenant])
+        return max(since) == LONG_AGO
+
     def is_fair(self, tenant: str) -> bool:
         """Tells whether an answer for want of room may be judged now."""
-        return self.is_quiet() and self.has_same_quota(tenant, WINDOW + 2)
+        changed = self.mode_changed_at[tenant] > loop().time() - WINDOW - 2
+        return self.is_quiet() and not changed and self.has_same_quota(tenant, WINDOW + 2)
 
     def patience(self) -> float:
         """Return for how long somebody may wait though there is room."""

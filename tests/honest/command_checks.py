@@ -26,6 +26,7 @@ from tests.honest.objects import (
     is_deleting,
     is_finished,
     is_gated,
+    is_terminal,
     least_of,
     tier_of,
 )
@@ -150,8 +151,8 @@ class CommandChecks:
         found = await explained(asked, tree)
         expected, name = self._expected, tree["metadata"]["name"]
         subject, bounds = f"{expected.on_exceed(tenant)} {tree['kind']}", expected.bounds(tenant)
-        kept = expected.is_kept_by_queue(tenant, found.message)
-        if "asks for" in found.message and not kept and not is_finished(tree) and self._has_room_for_all(tree, tenant):
+        kept, ended = expected.is_kept_by_queue(tenant, found.message), is_finished(tree) or is_terminal(tree)
+        if "asks for" in found.message and not kept and not ended and self._has_room_for_all(tree, tenant):
             self._fail("explain refuses with room", subject, name=name, message=found.message)
         if found.class_now and gpus_of(tree) and found.class_now.tier != tier_of(tree):
             self._fail("explain says another tier", subject, name=name, now=found.class_now)

@@ -13,9 +13,7 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     gpus_of,
-    group_named,
     is_gated,
-    least_of,
     tier_of,
     uid_of,
 )
@@ -42,7 +40,7 @@ class CreateChecks:
         expected, fair, exceed = self._expected, self._calm.is_fair(tenant), self._expected.on_exceed(tenant)
         tier, controller = tree["metadata"].get("labels", {}).get(TIER_LABEL, ""), controller_of(tree)
         one = replace(expected.ask_of(tree), tier=tier)
-        asked = [one if one.claim else replace(one, gpus=one.gpus * self._booked_with(tree))]
+        asked = expected.booked_with(tree, one)
         freed = [expected.ask_of(preempted)] if preempted else []
         if preempted and expected.api.still_there(PODS, preempted) is None:
             freed = freed if expected.has_room_now(tenant, asked) else []  # somebody may have what it held
@@ -78,15 +76,8 @@ class CreateChecks:
             if "is at" in warning and fair and expected.has_room(tenant, asked) and not others:
                 about = f"{subject} {_about(warning)}"
                 self._fail("warned with room", about, warning=warning, bounds=expected.lately(tenant))
-            if exceed == "Warn" and CANT_START in warning:
+            if exceed == "Warn" and fair and CANT_START in warning:
                 self._fail("says that it can't start, and it runs", subject, warning=warning)
-
-    def _booked_with(self, tree: Tree) -> int:
-        """Return for how many pods a pod is booked: the first one of a PodGroup for all."""
-        group = self._expected.gang_of(tree) if group_named(tree) else None
-        if group is None or uid_of(group) in self._expected.admitted:
-            return 1
-        return least_of(group)
 
     def _refused_pod(
         self, subject: str, reply: Reply, tenant: str, asked: list[Ask], freed: list[Ask], *, in_booked_gang: bool
@@ -126,7 +117,7 @@ class CreateChecks:
             if fair and room and not others:
                 about = f"{subject} {_about(warning)}"
                 self._fail("workload warned with room", about, warning=warning, bounds=expected.lately(tenant))
-            if exceed == "Warn" and CANT_START in warning:
+            if exceed == "Warn" and fair and CANT_START in warning:
                 self._fail("says that it can't start, and it runs", subject, warning=warning)
             serves = kind == "LeaderWorkerSet"  # to what serves no lower tier is lent
             if exceed == "Demote" and CANT_START in warning and not serves and self._has_room_below(tenant, more):

@@ -26,6 +26,7 @@ from tests.honest.objects import (
     flavor_named,
     gpus_of,
     group_named,
+    group_number,
     is_active,
     is_deleting,
     is_finished,
@@ -34,6 +35,7 @@ from tests.honest.objects import (
     is_suspended,
     is_terminal,
     key_of,
+    least_of,
     tier_of,
     uid_of,
     waits_for_kueue,
@@ -53,6 +55,8 @@ class Expected:
         self.api = api
         self.flavors = flavors
         self.deleted_at: dict[str, float] = {}
+        self.leads_since = float("-inf")
+        """When the latest leader began at the latest. It counts the time of a pod in deletion from then on."""
         self.replacements: dict[str, str] = {}
         """Of preempted pods: the uid of the pod that was made instead."""
         self.lost: list[Lost] = []
@@ -128,8 +132,12 @@ class Expected:
             return False
         if not is_deleting(pod):
             return True
-        grace = float(pod["metadata"].get("deletionGracePeriodSeconds", 30))
-        return loop().time() < self.deleted_at.get(uid_of(pod), loop().time()) + 2 * grace
+        return loop().time() < self.deleted_at.get(uid_of(pod), loop().time()) + _release_seconds(pod)
+
+    def _may_count(self, pod: Tree) -> bool:
+        """Tells whether a leader that began after the deletion of a pod may still count the pod."""
+        used = is_deleting(pod) and gpus_of(pod) and not is_terminal(pod) and not is_gated(pod)
+        return bool(used) and not self.holds(pod) and loop().time() < self.leads_since + _release_seconds(pod)
 
     def owners_of(self, tree: Tree) -> list[Tree]:
         """Return the objects above one, from the inside."""
@@ -147,10 +155,31 @@ class Expected:
         return controller_of((self.owners_of(tree) or [tree])[-1]) is not None
 
     def gang_of(self, tree: Tree) -> Tree | None:
-        """Return the outermost gang above an object, else the PodGroup that a pod names."""
+        """Return the outermost gang above an object, else the PodGroup that a pod names.
+
+        Each further group of a LeaderWorkerSet is a gang of its own.
+        """
         above = next((each for each in reversed(self.owners_of(tree)) if each["kind"] in GANGS), None)
+        if above is not None and tree["kind"] == "Pod" and group_number(tree):
+            return _group(above, group_number(tree))
         named = group_named(tree) if above is None and tree["kind"] == "Pod" else ""
         return self.api.find(PODGROUPS, (tree["metadata"]["namespace"], named)) if named else above
+
+    def gangs(self) -> Iterator[Tree]:
+        """Yield all gangs, with the further groups of LeaderWorkerSets that have pods."""
+        for kind in GANGS:
+            yield from self.api.all(KINDS[kind])
+        found = (self.gang_of(each) for each in self.api.all(PODS) if group_number(each))
+        yield from {uid_of(each): each for each in found if each is not None}.values()
+
+    def booked_with(self, pod: Tree, one: Ask) -> list[Ask]:
+        """Return what is booked with a pod: with the first pod of a group all that the group needs."""
+        group = self.gang_of(pod) if group_named(pod) or group_number(pod) else None
+        if group is None or one.claim or uid_of(group) in self.admitted:
+            return [one]
+        if group["kind"] == "PodGroup":
+            return [replace(one, gpus=one.gpus * least_of(group))]
+        return [replace(each, tier=one.tier) for each in self.whole_of(group)] or [one]
 
     def _members(self, group: Tree) -> list[Tree]:
         """Return the pods that name a PodGroup."""
@@ -247,22 +276,23 @@ class Expected:
             if self.holds(pod):
                 gang = self.gang_of(pod)
                 (members[uid_of(gang)] if gang and self.is_gang_now(gang) else alone).append(pod)
-        gangs = [
-            each
-            for kind in GANGS
-            for each in self.api.all(KINDS[kind])
-            if each["metadata"]["namespace"] in here and self.is_gang_now(each)
-        ]
+        gangs = [each for each in self.gangs() if each["metadata"]["namespace"] in here and self.is_gang_now(each)]
+        late = [self.ask_of(each) for each in self.pods(tenant) if self._may_count(each)]
         found = {}
         for row in self.rows(tenant):
             low = high = row.sum(map(self.ask_of, alone))
+            high += row.sum(late)
             for pod in (*alone, *(each for pods in members.values() for each in pods)):
                 low -= row.sum([self.ask_of(pod)]) if uid_of(pod) in self.replacements else 0
             for gang in gangs:
                 mine = members.get(uid_of(gang), [])
                 held = row.sum(map(self.ask_of, mine))
                 low += held
-                high += max(held, row.sum(self._reserved_for(gang, mine)))
+                reserved = self._reserved_for(gang, mine)
+                high += max(held, row.sum(reserved))
+                if not mine and row.tier and self.on_exceed(tenant) == "Demote":  # to which tier no pod shows yet
+                    others = [replace(each, tier=row.tier) for each in reserved if each.tier != row.tier]
+                    high += row.sum(others)
             high += row.sum(each.ask for each in self.ended if each.until > now and each.namespace in here)
             lost = [each for each in self.lost if each.until > now and each.namespace in here]
             slots = high + row.sum(self._in_slots(lost))
@@ -354,6 +384,17 @@ class Expected:
     def fits_ever(self, tenant: str, asked: Iterable[Ask]) -> bool:
         asked = list(asked)
         return all(row.sum(asked) <= row.hard for row in self.rows(tenant))
+
+
+def _group(workload: Tree, number: int) -> Tree:
+    """Return a group of a LeaderWorkerSet as if it were one of its own."""
+    metadata = workload["metadata"]
+    own = {"uid": f"{metadata['uid']}/{number}", "name": f"{metadata['name']}-{number}"}
+    return {**workload, "metadata": {**metadata, **own}}
+
+
+def _release_seconds(pod: Tree) -> float:
+    return 2 * float(pod["metadata"].get("deletionGracePeriodSeconds", 30))
 
 
 def _succeeded(job: Tree) -> int:

@@ -75,6 +75,7 @@ class Faults:
     def _prolong_lost(self) -> None:
         """A new leader's clocks start at zero."""
         until, expected = loop().time() + LEASE_SECONDS + LOST_SECONDS, self._oracle.expected
+        expected.leads_since = until - LOST_SECONDS
         expected.lost = [replace(each, until=max(each.until, until)) for each in expected.lost]
 
     def do_blind(self, action: Action) -> None:

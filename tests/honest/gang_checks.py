@@ -2,7 +2,7 @@
 
 from tests.honest.calm import Calm
 from tests.honest.expected import Expected
-from tests.honest.objects import GANGS, KINDS, Tree, created_at, gpus_of, is_active, is_deleting, is_gated, uid_of
+from tests.honest.objects import Tree, created_at, gpus_of, is_active, is_deleting, is_gated, uid_of
 from tests.honest.report import Report
 from tests.ledger.virtual_time import loop
 
@@ -32,7 +32,7 @@ class GangChecks:
         if seen == self._noted:
             return
         self._noted = seen
-        for gang in self._gangs():
+        for gang in self._expected.gangs():
             uid = uid_of(gang)
             if not expected.is_gang_now(gang):
                 expected.reviewed.discard(uid)
@@ -53,14 +53,11 @@ class GangChecks:
 
     def tick(self) -> None:
         """Look which gangs are admitted in part, once a second."""
-        for gang in self._gangs() if self._since else ():
+        for gang in self._expected.gangs() if self._since else ():
             since = max(self._since.get(uid_of(gang), float("inf")), self._calm.leaderless_until)
             if loop().time() > since + WHOLE_SECONDS:
                 del self._since[uid_of(gang)]
                 self._check_whole(gang)
-
-    def _gangs(self) -> list[Tree]:
-        return [each for kind in GANGS for each in self._expected.api.all(KINDS[kind])]
 
     def _has_all(self, gang: Tree, pods: list[Tree]) -> bool:
         """Tells whether all pods that a gang asks for are admitted: it may have grown, or shrunk."""

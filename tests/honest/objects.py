@@ -51,6 +51,8 @@ GPU = "nvidia.com/gpu"
 DEVICE_CLASS = "gpu.nvidia.com"
 GATE, KUEUES_GATE = "gpu-tiers.dev/quota", "kueue.x-k8s.io/admission"
 GANG = "gpu-tiers.dev/gang"
+GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+"""On a pod of a LeaderWorkerSet, by that controller's webhook: the number of its group."""
 TENANT_LABEL = "example.com/tenant"
 TIER_LABEL = "gpu-tiers.dev/tier"
 FLAVOR_LABEL = "nvidia.com/gpu.product"
@@ -201,6 +203,10 @@ def is_suspended(tree: Tree) -> bool:
 
 def ordinal_of(pod: Tree) -> int:
     return int(pod["metadata"]["name"].rsplit("-", 1)[1])
+
+
+def group_number(pod: Tree) -> int:
+    return int(pod["metadata"].get("labels", {}).get(GROUP_INDEX, 0))
 
 
 def group_named(pod: Tree) -> str:

@@ -22,6 +22,7 @@ from tests.honest.objects import (
     controller_of,
     flavor_named,
     group_named,
+    group_number,
     is_deleting,
     is_terminal,
     tier_of,
@@ -123,8 +124,26 @@ class Oracle:
     def tick(self) -> None:
         """Judge what can be seen without a request, once a second."""
         self._note()
+        self._judge_quotas()
         self._gangs.tick()
         self._queue.tick()
+
+    def _judge_quotas(self) -> None:
+        """Judge whether pods use more than a quota that never changed."""
+        expected = self.expected
+        for tenant in expected.tenants():
+            exceed, bounds = expected.on_exceed(tenant), expected.bounds(tenant)
+            if exceed == "Warn" or not self.calm.has_always_had_its_quota(tenant):
+                continue
+            # The replacement of a preempted pod may come before that pod has ended, and uses its GPUs only then.
+            ending = [expected.ask_of(each) for each in expected.pods(tenant) if self._is_being_preempted(each)]
+            for row in expected.rows(tenant):
+                if bounds[row.label].low - row.sum(ending) > row.hard:
+                    self.report.fail("more is used than the quota", f"{exceed} {row.label}", bounds=bounds)
+
+    def _is_being_preempted(self, pod: Tree) -> bool:
+        uid = uid_of(pod)
+        return uid in self._preempted and uid not in self.expected.replacements and self.expected.holds(pod)
 
     async def ask_commands(self, policy: TierPolicy) -> None:
         """Ask the commands about what is there, in a quiet moment."""
@@ -138,10 +157,11 @@ class Oracle:
         self._gangs.note()
 
     def _note_admitted(self, tree: Tree, tenant: str) -> None:
-        """Note which gang is booked by this: a PodGroup is with its first pod."""
+        """Note which gang is booked by this: a group is with its first pod."""
         if self.expected.on_exceed(tenant) == "Hold":
             return
-        group = self.expected.gang_of(tree) if tree["kind"] == "Pod" and group_named(tree) else None
+        in_group = tree["kind"] == "Pod" and (group_named(tree) or group_number(tree))
+        group = self.expected.gang_of(tree) if in_group else None
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
             self.expected.reviewed.add(uid_of(group or tree))
 

@@ -125,10 +125,10 @@ class QueueChecks:
         return sum(is_gated(pod) and self._waits_for_deleted(pod) for pod in self._expected.pods(tenant))
 
     def _waits_for_deleted(self, pod: Tree) -> bool:
-        """Tells whether a pod was left behind by a gang that was deleted without it: limits.ORPHANS."""
-        uid, api = pod["metadata"].get("annotations", {}).get(GANG), self._expected.api
-        return uid is not None and not any(
-            uid == uid_of(each) for kind in WORKLOAD_GANGS for each in api.all(KINDS[kind])
+        """Tells whether a pod was left behind by a gang that was deleted without it: it waits a minute."""
+        mark, api = pod["metadata"].get("annotations", {}).get(GANG), self._expected.api
+        return mark is not None and not any(
+            mark.partition("/")[0] == uid_of(each) for kind in WORKLOAD_GANGS for each in api.all(KINDS[kind])
         )
 
     def _needs_of(self, gang: Tree, gated: list[Tree]) -> list[Ask]:

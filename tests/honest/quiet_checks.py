@@ -44,7 +44,5 @@ def judge_quiet(expected: Expected, queue: QueueChecks, ledger: Ledger, report: 
             report.fail("Ready says otherwise", f"{exceed} {ready.get('reason')}", used=used, when=when)
         gated = sum(is_gated(each) and not is_deleting(each) for each in expected.pods(tenant))
         in_no_queue = gated - (status.get("held") or {}).get("pods", 0)
-        if 0 < in_no_queue <= queue.orphans(tenant):
-            report.fail("waits for a gang that is gone", exceed, pods=in_no_queue, when=when)
-        elif in_no_queue:
+        if in_no_queue:
             report.fail("status says another queue", exceed, gated=gated, held=status.get("held"), when=when)

@@ -4,11 +4,13 @@ from tests.honest.api import Api
 from tests.honest.life import Life, Observer
 from tests.honest.objects import (
     DAEMONSETS,
+    GROUP_INDEX,
     NODES,
     REPLICASETS,
     STATEFULSETS,
     Tree,
     bound_to,
+    controller_of,
     copy,
     is_active,
     is_deleting,
@@ -121,7 +123,9 @@ class Scaling:
             if pod is None:
                 if self._pods.refused.waits(uid, self._life.second):
                     return
-                reply = await self._pods.make(tree, spec["template"], f"{name}-{number}", revision=revision)
+                of_group = (controller_of(tree) or {}).get("kind") == "LeaderWorkerSet"
+                more = {GROUP_INDEX: str(number)} if of_group else {}
+                reply = await self._pods.make(tree, spec["template"], f"{name}-{number}", revision=revision, **more)
                 if not reply.allowed:
                     self._pods.refused.fail(uid, self._life.second)
                     return
@@ -194,7 +198,9 @@ class Scaling:
                 continue
             if workers is None and of_group["size"] > 1:
                 only = {"replicas": of_group["size"] - 1, "ordinals": {"start": 1}}
-                await self._make_statefulset(leader, leader["metadata"]["name"], of_group["workerTemplate"], only)
+                template = copy(of_group["workerTemplate"])
+                template["metadata"].setdefault("labels", {})[GROUP_INDEX] = leader["metadata"]["labels"][GROUP_INDEX]
+                await self._make_statefulset(leader, leader["metadata"]["name"], template, only)
             elif workers is not None and any(map(is_deleting, self._life.pods_of(uid_of(workers)))):
                 self._life.delete_in_foreground(leader)
 

@@ -27,6 +27,7 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     gpus_of,
+    is_deleting,
     is_made_by,
     is_terminal,
     key_of,
@@ -236,6 +237,8 @@ class World:
             if not reply.allowed:
                 return
             self._applied[name] = kind, (action["ns"], name)
+        elif is_deleting(there):
+            return  # pods of a group that is about to go would never be scheduled
         for pod in pods_of_group(action) if kind == "PodGroup" else ():
             if self._api.find(PODS, key_of(pod)) is None:
                 await self._oracle.create(pod)

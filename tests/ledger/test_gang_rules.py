@@ -33,7 +33,7 @@ async def seen(cluster: Cluster, leader: Process) -> None:
     await cluster.time(1)
 
 
-def _unknown_are_dropped(entries: Sequence[Entry], view: Any, _: Any) -> Sequence[Entry]:
+def _unknown_are_dropped(entries: Sequence[Entry], view: Any, *_: Any) -> Sequence[Entry]:
     return entries if view.workloads.get(entries[0].uid) is not None else ()
 
 
@@ -128,7 +128,7 @@ async def what_a_gang_declared_goes_with_it_and_its_pods_stay(cluster: Cluster) 
     assert await cluster.ask("C", replica, gpus=2) == YES
 
 
-def _old_generations_too(entries: Sequence[Entry], view: Any, _: Any) -> Sequence[Entry]:
+def _old_generations_too(entries: Sequence[Entry], view: Any, *_: Any) -> Sequence[Entry]:
     found = view.workloads.get(entries[0].uid)
     return entries if found is None else (replace(entries[0], state="Used", wants=found.charges, attempt=0),)
 

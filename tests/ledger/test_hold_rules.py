@@ -15,11 +15,12 @@ from webhook.kube.errors import ApiError
 from webhook.ledger import draft
 from webhook.ledger.account import Account
 from webhook.ledger.draft import Draft
-from webhook.ledger.leader import ended_pods, opening, queue, queue_booking
+from webhook.ledger.leader import ended_pods, opening, queue, queue_booking, workload_view
 from webhook.ledger.leader.ended_pods import EndedPods
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.workload_view import WorkloadView
 
 STORIES = Stories()
 
@@ -412,6 +413,38 @@ async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster
     await cluster.gated("A", gang="jobset", controller="job")
     await cluster.time(1)
     assert cluster.open() == ["A"]
+
+
+@STORIES.of("gone", replaced(WorkloadView, "is_gone", lambda *_: False))
+async def pods_wait_by_themselves_a_minute_after_their_workload_was_deleted_without_them(cluster: Cluster) -> None:
+    """So long the garbage collector may take to delete them. The next leader begins to count again."""
+    await holding(cluster, 1)
+    await cluster.gated("A", gang="lws", controller="sts")
+    await cluster.gated("B", gang="lws", controller="sts")
+    await cluster.time(50)
+    assert cluster.open() == []
+    await cluster.time(15)
+    assert cluster.open() == ["A"]
+    await next_leader(cluster)
+    await cluster.gone("A")
+    await cluster.time(65)
+    assert cluster.open() == ["B"]
+
+
+@STORIES.of("groups", replaced(workload_view, "_workload", str))
+async def each_further_group_of_a_workload_is_booked_whole(cluster: Cluster) -> None:
+    """The leaders of all groups of a LeaderWorkerSet are created first."""
+    await holding(cluster, 5)
+    await cluster.declared("G", gpus=2)
+    for name, group in {"A": "G", "B": "G/1", "C": "G/2", "A1": "G", "B1": "G/1", "C1": "G/2"}.items():
+        await cluster.gated(name, gang=group, controller="sts")
+    await cluster.time(2)
+    assert cluster.open() == ["A", "B", "A1", "B1"]
+    assert cluster.charge() == 4
+    await cluster.gone("B")
+    await cluster.gone("B1")
+    await cluster.time(2)
+    assert cluster.open() == ["A", "C", "A1", "C1"]
 
 
 def _by_its_own_age(pod: GatedPod, _: object) -> tuple[int, str, int]:

@@ -18,7 +18,7 @@ from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
-from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, workload
+from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, group_number, workload
 
 _NAMING = frozenset(source.key for source in LOOKED_UP)
 
@@ -111,9 +111,12 @@ async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> 
 
 
 def gang_uid(metadata: Metadata, facts: Facts) -> str:
-    """The uid of the gang that a pod is of; "" where there is none, or it is what makes the pod."""
+    """Return the uid of the gang that a pod is of, with the number of a further group: "<uid>/2"; "" for no gang."""
     gang = gang_of_pod(facts)
-    return gang.uid if gang is not None and gang.uid != metadata.controller_uid else ""
+    if not isinstance(gang, Workload):
+        return gang.uid if gang else ""
+    number = group_number(gang, metadata.labels)
+    return f"{gang.uid}/{number}" if number else gang.uid
 
 
 async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> PodsTogether | None:

@@ -6,7 +6,7 @@ Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a prese
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from webhook.admission.facts import gang_of_pod
+from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container, Variable
 from webhook.objects.manifests import FROM_FILE
@@ -110,9 +110,9 @@ def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
     The pod's controller may be that gang, but whoever may edit pods may give it another one. A gang in a file has no
     uid. A mark that somebody else has written, or that was copied with the pod, says nothing.
     """
-    gang, devices = gang_of_pod(asked.facts), asked.facts.devices
+    uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
     claims = claimed(devices, asked.policy) if devices else ""
-    uid = gang.uid if gang is not None and not gang.uid.startswith(FROM_FILE) else ""
+    uid = "" if uid.startswith(FROM_FILE) else uid
     of_gang = {GANG: uid} if uid or GANG in metadata.annotations else {}
     return {CLAIMED: claims, **of_gang} if claims or CLAIMED in metadata.annotations else of_gang
 

@@ -75,7 +75,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             whole = await self.ledger.book(whole_group(group, charge, home.name, tenant, rank), dry_run=True)
             if not isinstance(whole, Booked):
                 short = self.with_reserved(whole, tenant)
-                return verdict.fitted(pod_fit(short, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
+                return verdict.fitted(pod_fit(short, tenant, tiers, what=f"group {group.name}"))
         meta, of = pod.metadata, group.uid if group else ""
         booking = Booking(
             meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of, rank=rank

@@ -29,8 +29,9 @@ from webhook.policy.decide import (
     whole_charge,
     without_room,
 )
-from webhook.policy.quota.charges import Charge, is_held, shortfall
+from webhook.policy.quota.charges import Charge, GangPart, gang_of, is_held, shortfall
 from webhook.policy.quota.claimed import claimed, misstated
+from webhook.policy.quota.demand import demand_of, held_by, shared_by
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
@@ -198,7 +199,8 @@ class PodReviewer(Reviewer, frozen=True):
         if isinstance(answer, Booked):
             return verdict
         native = await self.cluster.lookups.quotas.native(request.namespace)
-        return verdict.fitted(without_room(decision, self.with_reserved(answer, charged[0]), native))
+        short, group = self.with_reserved(answer, charged[0]), booking.group.name if booking.group else ""
+        return verdict.fitted(without_room(decision, short, native, group))
 
     async def _retried(self, booking: Booking, facts: Facts) -> Booking:
         """Return the booking with the slots of earlier tries that came to nothing.
@@ -230,7 +232,7 @@ class PodReviewer(Reviewer, frozen=True):
             (charge,),
             metadata.controller_uid,
             metadata.name,
-            gang=gang_uid(metadata, facts),
+            gang=gang if (gang := gang_uid(metadata, facts)) != metadata.controller_uid else "",
             group=_group_of(decision, charge, tenant),
             workload=facts.owners[-1].uid if facts.owners else "",
             rank=self.policy.tiers.rank(charge.tier),
@@ -251,14 +253,29 @@ def read_pod(raw: msgspec.Raw) -> Pod:
 
 
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:
-    """The group of a pod that no workload makes into a gang, as if all of its pods were like this one."""
-    facts, assignment = decision.tier_request.facts, decision.assignment
-    group = facts.together
-    if group is None:
+    """Return the group that is booked with the first of its pods; None for a pod of no group.
+
+    It is a further group of a workload, or one without a workload, as if all of its pods were like this one.
+    """
+    asked, policy = decision.tier_request, decision.tier_request.policy
+    facts, metadata, rank = asked.facts, asked.pod.metadata, policy.tiers.rank(charge.tier)
+    gang, group, uid = gang_among(facts.owners), facts.together, gang_uid(metadata, facts)
+    if gang is not None and uid != gang.uid:
+        parts = []
+        for each in gang.members:
+            gpus, shared = demand_of(each.template, each.devices, policy), shared_by(each.devices, policy)
+            whole = structs.replace(charge, gpus=held_by(each.least, gpus, shared), shared=shared)
+            parts.append(GangPart(each.least, gpus, whole))
+        demand = gang_of([each for each in parts if each.gpus])
+        if demand is None:
+            return None
+        kind, name = gang.kind.qualified, f"{gang.name}-{uid.rpartition('/')[2]}"
+        found = GangBooking(uid, kind, facts.namespace.name, name, tenant, demand.charges, of_pods=True, rank=rank)
+    elif group is not None:
+        found = whole_group(group, charge, facts.namespace.name, tenant, rank)
+    else:
         return None
-    tier = charge.tier if assignment.demoted_from and charge.tier else ""
-    rank = decision.tier_request.policy.tiers.rank(charge.tier)
-    return structs.replace(whole_group(group, charge, facts.namespace.name, tenant, rank), tier=tier)
+    return structs.replace(found, tier=charge.tier if decision.assignment.demoted_from and charge.tier else "")
 
 
 def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, rank: int) -> GangBooking:

@@ -180,6 +180,7 @@ class ObservedWorkloads:
                 observer.observe(uid, found)
 
         self._observer = observer
+        observer.expect(row.group_kind.qualified for row in self._rows())
         self._informer = WorkloadInformer(
             self._client, self._declared, changed, lambda kind, found: observer.observe_all(kind.qualified, found)
         )

@@ -128,19 +128,18 @@ def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     return (AdmissionWarning("evicts-nobody", tier=tier.name, name=names[0]),) if names else ()
 
 
-def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota]) -> Fit:
+def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota], group: str = "") -> Fit:
     """The refusal of a pod whose charge falls short, or a warning where its tenant wants no more.
 
-    `native` are the ResourceQuotas of its namespace, which may leave less than the tenant's rows do.
+    `group` is the name of the group that is booked with the pod. `native` are the ResourceQuotas of its namespace,
+    which may leave less than the tenant's rows do.
     """
     asked, tenant = decision.tier_request, decision.tier_request.facts.tenant
     if tenant is None:
         return Fit()
     rooms = native_rooms(asked.pod, short.charge.gpus, native, asked.policy)
-    group, own = asked.facts.together, decision.charge
-    whole = group is not None and own is not None and short.charge.gpus > own.gpus
-    what = f"group {group.name} of {group.count} pods" if group and whole else POD
-    return pod_fit(short, tenant, acceptable(asked), rooms, what)
+    is_whole = group and decision.charge is not None and short.charge.gpus > decision.charge.gpus
+    return pod_fit(short, tenant, acceptable(asked), rooms, f"group {group}" if is_whole else POD)
 
 
 def pod_fits_ever(decision: Decision) -> Fit:

@@ -65,8 +65,7 @@ async def test_a_group_is_let_run_as_a_whole_or_not_at_all() -> None:
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
     refused = await lifted(world, pods[0])
     assert refused.sentence == (
-        "tenant alpha: h100 allows 4 GPUs; group sweep of 3 pods asks for 6 in all. Would fit: no tier. "
-        "See TenantQuota/alpha."
+        "tenant alpha: h100 allows 4 GPUs; group sweep asks for 6 in all. Would fit: no tier. See TenantQuota/alpha."
     )
     assert (await lifted(world, await waiting(world))).allowed, "nothing was booked for it"
 

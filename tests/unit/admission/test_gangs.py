@@ -7,11 +7,13 @@ import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchjob, a_tenant, a_workload
 from tests.builders.built import Built
-from tests.builders.operators import a_raycluster
+from tests.builders.operators import CPU_POD, GPU_POD, a_lws, a_raycluster
+from tests.builders.pods import PodBuilder
 from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import shown
+from webhook.policy.assignment.request import GANG
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended
@@ -281,9 +283,7 @@ async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> No
     member = MEMBERS[system].asking(2)
     small = World(a_tenant().allowing("7"), GROUPS.get(system, a_namespace()))
     refused = await small.create(member)
-    assert refused.sentence.startswith(
-        "tenant alpha: the total allows 7 GPUs; group train of 4 pods asks for 8 in all."
-    )
+    assert refused.sentence.startswith("tenant alpha: the total allows 7 GPUs; group train asks for 8 in all.")
     world = World(a_tenant().allowing("9"), GROUPS.get(system, a_namespace()))
     assert (await world.create(member)).allowed
     other = await world.create(a_pod().asking(2))
@@ -291,6 +291,33 @@ async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> No
     for _ in range(3):
         assert (await world.create(member)).allowed
     assert "the total is at 8 of 9 GPUs" in (await world.create(member)).sentence, "a fifth is charged by itself"
+
+
+async def test_each_further_group_of_a_leaderworkerset_is_booked_whole_with_its_first_pod() -> None:
+    """Its controller creates all leaders first. If each took a GPU of the first group, no group could run."""
+    lws = a_lws(replicas=3, leaderWorkerTemplate={"size": 3, "workerTemplate": GPU_POD})
+    world = World(a_tenant().allowing("7"), lws)
+    assert (await world.validate(lws)).allowed
+
+    def pod_of(group: int) -> PodBuilder:
+        return a_pod().asking().owned_by(lws).labelled({"leaderworkerset.sigs.k8s.io/group-index": str(group)})
+
+    leaders = [await world.create(pod_of(group)) for group in range(3)]
+    assert [each.allowed for each in leaders] == [True, True, False]
+    name = lws.json()["metadata"]["name"]
+    assert f"the total is at 6 of 7 GPUs; group {name}-2 asks for 3." in leaders[2].sentence
+    for group in (0, 0, 1, 1):
+        assert (await world.create(pod_of(group))).allowed
+    marks = [(await world.mutate(pod_of(group))).patched["metadata"]["annotations"].get(GANG) for group in (0, 1)]
+    assert marks == [lws.json()["metadata"]["uid"], f"{lws.json()['metadata']['uid']}/1"]
+
+
+async def test_a_group_of_a_leaderworkerset_with_one_gpu_pod_is_no_gang() -> None:
+    lws = a_lws(replicas=2, leaderWorkerTemplate={"size": 2, "leaderTemplate": CPU_POD, "workerTemplate": GPU_POD})
+    world = World(a_tenant().allowing("1"), lws)
+    worker = a_pod().asking().owned_by(lws).labelled({"leaderworkerset.sigs.k8s.io/group-index": "1"})
+    assert (await world.create(worker)).allowed
+    assert "the total is at 1 of 1 GPU; this pod asks for 1." in (await world.create(worker)).sentence
 
 
 @pytest.mark.parametrize("count", ["four", "0", "\u0664", "9" * 5000], ids=["a word", "none", "arabic", "endless"])

@@ -80,7 +80,7 @@ async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a
     reserve(world.ledger, QUEUE, {"total": 2})
     group = {"kueue.x-k8s.io/pod-group-name": "sweep"}, {"kueue.x-k8s.io/pod-group-total-count": "3"}
     pod = a_pod().of_tier("gpu-batch").asking(1).labelled(group[0]).annotated(group[1])
-    told = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep of 3 pods asks for 3"
+    told = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep asks for 3"
     assert told in (await world.create(pod)).sentence
 
 

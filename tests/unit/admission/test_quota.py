@@ -160,7 +160,7 @@ async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
     pod = a_pod().asking("2").in_group("gang")
     assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
     answer = await world.create(pod)
-    assert "tenant alpha: gpu-training is at 6 of 6 GPUs; group gang of 2 pods asks for 4." in answer.sentence
+    assert "tenant alpha: gpu-training is at 6 of 6 GPUs; group gang asks for 4." in answer.sentence
 
 
 async def test_a_demotion_never_lifts() -> None:

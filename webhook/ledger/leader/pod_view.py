@@ -47,7 +47,7 @@ class PodView:
         self._late: OrderedDict[str, Holding] = OrderedDict()
         self._over: set[str] = set()
         self._listings: list[set[str]] = []
-        self.workloads = WorkloadView(changed)
+        self.workloads = WorkloadView(changed, clock)
         self.gated = GatedPods()
         self.ended = EndedPods(wall)
 
@@ -83,14 +83,19 @@ class PodView:
         return self._sums.of_gang(gang, [self._pods[uid] for uid in but])
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Charge, ...]:
-        """What those pods share: an entry for each ResourceClaim on each tier and flavor."""
-        found: dict[str, Charge] = {}
-        for namespace in namespaces:
-            for uid, pod in self._preempted_or_sharing.get(namespace, {}).items():
-                for claim, gpus in pod.charge.shared.items() if uid not in but else ():
-                    drawn = Charge(gpus=gpus, tier=pod.charge.tier, flavor=pod.charge.flavor, shared={claim: gpus})
-                    found[repr(drawn)] = drawn
-        return tuple(found[key] for key in sorted(found))
+        """Return what those pods share: an entry for each ResourceClaim on each tier and flavor."""
+        pods = (
+            each.charge
+            for namespace in namespaces
+            for uid, each in self._preempted_or_sharing.get(namespace, {}).items()
+            if uid not in but
+        )
+        return _shared_by(pods)
+
+    def used_by(self, gang: GangKey) -> tuple[Charge, ...]:
+        """Return the GPUs of a gang's pods, with those that they share."""
+        here = self._preempted_or_sharing.get(gang[0], {}).values()
+        return *self.held_by(gang, ()), *_shared_by(each.charge for each in here if each.draws_on == gang)
 
     def observe(self, holder: str, holding: Holding) -> None:
         """A pod exists; it is charged whether or not there was room, unless it waits behind our gate."""
@@ -238,6 +243,16 @@ class HoldingSums:
         mates[bucket] += own
         if not any(mates.values()):
             del self._by_gang[holding.draws_on]
+
+
+def _shared_by(charges: Iterable[Charge]) -> tuple[Charge, ...]:
+    """Return an entry for each ResourceClaim on each tier and flavor."""
+    found: dict[str, Charge] = {}
+    for each in charges:
+        for claim, gpus in each.shared.items():
+            drawn = Charge(gpus=gpus, tier=each.tier, flavor=each.flavor, shared={claim: gpus})
+            found[repr(drawn)] = drawn
+    return tuple(found[key] for key in sorted(found))
 
 
 def _add(sums: Sums, others: Mapping[Bucket, Decimal], times: int = 1) -> None:

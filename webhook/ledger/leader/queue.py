@@ -109,8 +109,10 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
             continue
         ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.seen))
         rank, since, _ = max(_turn(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
+        _, of_pods, number = key[1].partition("/")  # a further group of a workload exists as long as its pods do
+        name, generation = f"{declared.name}-{number}" if of_pods else declared.name, declared.generation
         booking = GangBooking(
-            key[1], declared.kind, declared.namespace, declared.name, tenant, asked, generation=declared.generation
+            key[1], declared.kind, key[0], name, tenant, asked, generation=generation, of_pods=bool(of_pods)
         )
         found.append(QueuedUnit(tuple(ordered), (rank, since, min(each.seen for each in pods)), booking))
     return sorted(found, key=lambda each: each.turn)
@@ -135,7 +137,7 @@ def queued_with(pod: GatedPod, view: PodView) -> GangKey | None:
     if found is None:
         orphaned = maker is not None and bool(maker.charges)  # a JobSet was deleted without its Jobs
         ended = uid == of.controller and view.workloads.has_ended(uid)
-        return None if orphaned or ended else (of.namespace, uid)
+        return None if orphaned or ended or view.workloads.is_gone(uid) else (of.namespace, uid)
     if found.namespace != of.namespace:
         return None  # nobody is of a workload of another namespace, whatever it says
     if found.charges == () and not found.stopped:

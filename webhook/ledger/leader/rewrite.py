@@ -43,7 +43,8 @@ def rewritten(
         each for each in pods if each.state == "Reserved" and each.key not in lapsed and not is_seen(each, view)
     ]
     known = [entries for (namespace, _), entries in account.gangs.items() if namespace in account.namespaces]
-    gangs = [gang for entries in known for gang in _gang_seen(entries, view, lapsed)]
+    awaited = {each.gang for each in reserved}
+    gangs = [gang for entries in known for gang in _gang_seen(entries, view, lapsed, awaited)]
     gangs += _adopted(account, view)
     gangs += [part] if part is not None and all(each.gang != part.gang for each in gangs) else []
     vacant = list(_vacant(pods, view, account.namespaces)) if holds else []
@@ -118,14 +119,22 @@ def _largest(charges: Iterable[tuple[Charge, ...]]) -> tuple[Charge, ...]:
     return max(charges, key=together, default=())
 
 
-def _gang_seen(entries: Sequence[Entry], view: PodView, lapsed: Collection[EntryKey]) -> Iterator[Entry]:
-    """Yield the entries of a gang by this view: what it declares, and the reservations that are still open."""
+def _gang_seen(
+    entries: Sequence[Entry], view: PodView, lapsed: Collection[EntryKey], awaited: Collection[GangKey]
+) -> Iterator[Entry]:
+    """Yield the entries of a gang by this view: what it declares, and the reservations that are still open.
+
+    `awaited` are the gangs with a reserved pod that is not seen yet.
+    """
     gang, let_in = entries[0], [each.wants for each in entries]
     declared = next((each.wants for each in entries if each.state == "Used"), ())
     promises = [each for each in entries if each.state == "Reserved"]
-    found, held = view.workloads.get(gang.uid), view.held_by(gang.gang, ())
-    if gang.of_pods:  # a group without a workload keeps all that it was admitted with while one of its pods exists
-        declared, promises = (_largest(let_in), []) if held else ((), promises)
+    found, held = view.workloads.get(gang.uid), view.used_by(gang.gang)
+    if gang.of_pods:
+        # A group without a workload is booked with its first pod, and keeps all of it while one of its pods exists or
+        # is awaited: three of its pods may be deleted before the fourth is created.
+        exists = held or gang.gang in awaited
+        declared, promises = (_largest(let_in), []) if held else ((), promises if exists else [])
     elif found is None:  # a workload that ended has nothing
         ended = view.workloads.has_ended(gang.uid)
         declared = () if ended or view.workloads.lists(gang.kind) else declared
@@ -154,7 +163,7 @@ def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
     for uid, found in view.workloads.found_in(account.namespaces):
         if found.charges and uid not in known and len(known) < MOST_GANGS:
             declared = at_tier(found.charges, "")
-            if _covers(view.held_by((found.namespace, uid), ()), declared):
+            if _covers(view.used_by((found.namespace, uid)), declared):
                 known.add(uid)
                 yield Entry(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name, wants=declared)
 
@@ -164,13 +173,17 @@ def _covers(held: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
     return _is_within(_by_tier(declared), _by_tier(held))
 
 
-def _by_tier(charges: Iterable[Charge]) -> Mapping[str | None, Decimal]:
-    """Sum charges by tier, without shared claims."""
-    sums = defaultdict[str | None, Decimal](Decimal)
+def _by_tier(charges: Iterable[Charge]) -> Mapping[tuple[str | None, str], Decimal]:
+    """Sum charges by tier, and what is shared by tier and ResourceClaim."""
+    sums = defaultdict[tuple[str | None, str], Decimal](Decimal)
     for each in charges:
-        sums[each.tier] += each.own
+        sums[each.tier, ""] += each.own
+        for claim, gpus in each.shared.items():
+            sums[each.tier, claim] = gpus
     return sums
 
 
-def _is_within(asked: Mapping[str | None, Decimal], there: Mapping[str | None, Decimal]) -> bool:
-    return all(there.get(tier, Decimal(0)) >= gpus for tier, gpus in asked.items())
+def _is_within(
+    asked: Mapping[tuple[str | None, str], Decimal], there: Mapping[tuple[str | None, str], Decimal]
+) -> bool:
+    return all(there.get(key, Decimal(0)) >= gpus for key, gpus in asked.items())

@@ -1,32 +1,61 @@
 """What the leader knows of the workloads that hold a charge as a whole: by lists, and by its watches since then."""
 
+import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from webhook.ledger.protocol import Declared
 
 MOST_ENDED = 50_000
 """Workloads whose end is remembered. One that is forgotten costs time: its promise goes by its age."""
 
+ORPHANED_SECONDS = 60.0
+"""Pods that outlive their workload for so long are orphans: by then the garbage collector has deleted all others."""
+
+
+def _workload(uid: str) -> str:
+    """Return the uid of the workload of which this may be a group: a further group is called <uid>/<number>."""
+    return uid.partition("/")[0]
+
 
 class WorkloadView:
     """Workloads that exist and have not ended, by uid. `changed` is called with the namespace of each change."""
 
-    def __init__(self, changed: Callable[[str], None]) -> None:
+    def __init__(self, changed: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._changed = changed
+        self._clock = clock
+        self._expected: set[str] = set()
+        self._missing_since: OrderedDict[str, float] = OrderedDict()
         self._declared: dict[str, Declared] = {}
         self._in: defaultdict[str, set[str]] = defaultdict(set)
         self._listed: set[str] = set()
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def get(self, uid: str) -> Declared | None:
-        return self._declared.get(uid)
+        """Return a workload by its uid, or by that of one of its groups."""
+        return self._declared.get(_workload(uid))
 
     def lists(self, kind: str) -> bool:
         return kind in self._listed
 
     def has_ended(self, uid: str) -> bool:
+        uid = _workload(uid)
         return uid not in self._declared and uid in self._ended
+
+    def expect(self, kinds: Iterable[str]) -> None:
+        """Name the kinds that will be listed. Before all of them are, no workload is gone."""
+        self._expected = set(kinds)
+
+    def is_gone(self, uid: str) -> bool:
+        """Tell whether no workload of any kind has had this uid for ORPHANED_SECONDS, since that was asked first."""
+        uid = _workload(uid)
+        if uid in self._declared or not self._expected <= self._listed:
+            return False
+        now = self._clock()
+        since = self._missing_since.setdefault(uid, now)
+        if len(self._missing_since) > MOST_ENDED:
+            self._missing_since.popitem(last=False)
+        return now - since >= ORPHANED_SECONDS
 
     def found_in(self, namespaces: Collection[str]) -> Iterator[tuple[str, Declared]]:
         for namespace in namespaces:
@@ -34,6 +63,7 @@ class WorkloadView:
 
     def observe(self, uid: str, declared: Declared) -> None:
         before = self._declared.get(uid)
+        self._missing_since.pop(uid, None)
         if before != declared and uid not in self._ended:
             self._declared[uid] = declared
             self._in[declared.namespace].add(uid)

@@ -3,6 +3,7 @@
 The stages of its life are told by the fields in which each kind says them: suspended, ended, partly done.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -109,6 +110,16 @@ class Workload(msgspec.Struct, frozen=True):
 def gang_among(owners: Sequence[Workload]) -> Workload | None:
     """The workload whose pods are of use only together: the outermost such of these owners."""
     return next((each for each in reversed(owners) if each.row.gang), None)
+
+
+def group_number(gang: Workload, labels: Mapping[str, str]) -> int:
+    """Return the number of a pod's group in a gang that consists of groups; 0 for the first, and for all other gangs.
+
+    A LeaderWorkerSet creates the leaders of all groups first. If they took the GPUs of the first group, no group could
+    run.
+    """
+    written = labels.get(gang.row.group_label, "")
+    return int(written) if re.fullmatch("[0-9]{1,6}", written) else 0
 
 
 def workload(tree: Tree, row: KindRow) -> Workload:

@@ -107,7 +107,9 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     `recurs`: it has no pods of its own, and later runs of it have.
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
-    that asks for no GPU is known to share its gang's tier. `scale` is the field of a gang that its scale subresource
+    that asks for no GPU is known to share its gang's tier. `group_label` is on the pods of a gang that consists of
+    groups: the number of the pod's group, from 0. The first group is the gang, and each other one is a gang of its own.
+    `scale` is the field of a gang that its scale subresource
     writes. `managed_by` is where it names its controller. `runtime` is what else its pods are made of. `wraps` is the
     place of whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
     """
@@ -126,6 +128,7 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     labels: Mapping[str, str | None] = msgspec.field(default_factory=dict, name="podLabels")
     gang: bool = False
     gang_label: str | None = None
+    group_label: str = ""
     scale: str = ""
     at_once: bool = True
     recurs: bool = False
