@@ -11,7 +11,7 @@ from tests.honest.asks import Ask, Flavors, Lost
 from tests.honest.calm import PREEMPTED_SECONDS, Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
-from tests.honest.expected import Expected
+from tests.honest.expected import WINDOW, Expected
 from tests.honest.gang_checks import GangChecks
 from tests.honest.objects import (
     GANGS,
@@ -21,9 +21,11 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     flavor_named,
+    gpus_of,
     group_named,
     group_number,
     is_deleting,
+    is_gated,
     is_terminal,
     tier_of,
     uid_of,
@@ -225,6 +227,8 @@ class Oracle:
         if tenant is not None and self.expected.holds_back(tenant) and is_deleting(pod) and controller_of(pod):
             until = now + (PREEMPTED_SECONDS if was_preempted else SLOT_SECONDS)
             self.expected.ended.append(Lost(until, pod["metadata"]["namespace"], self.expected.ask_of(pod)))
+        elif gpus_of(pod) and not is_terminal(pod) and not is_gated(pod):  # who watches may not know it yet
+            self.expected.ended.append(Lost(now + WINDOW, pod["metadata"]["namespace"], self.expected.ask_of(pod)))
 
     def runs(self, pod: Tree) -> None:
         self.report.say(f"runs {pod['metadata']['namespace']}/{pod['metadata']['name']} {tier_of(pod)}")
