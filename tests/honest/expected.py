@@ -254,10 +254,10 @@ class Expected:
 
     # --- bounds
 
-    def bounds(self, tenant: str) -> Mapping[str, Bounds]:
-        """Return the bounds of each row, by its label."""
+    def state(self, tenant: str) -> object:
+        """Return what tells one state of a tenant from another."""
         time_counts = bool(self.lost or self.ended) or any(map(is_deleting, self.api.all(PODS)))
-        key = (
+        return (
             self.api.versions(TENANT_QUOTAS),
             self.quota(tenant)["metadata"].get("generation"),
             int(loop().time()) if time_counts else 0,
@@ -265,6 +265,10 @@ class Expected:
             len(self.reviewed),
             len(self.replacements),
         )
+
+    def bounds(self, tenant: str) -> Mapping[str, Bounds]:
+        """Return the bounds of each row, by its label."""
+        key = self.state(tenant)
         if self._cached.get(tenant, (None,))[0] != key:
             self._cached[tenant] = key, self._count(tenant)
         return self._cached[tenant][1]

@@ -58,6 +58,7 @@ class QueueChecks:
         self._report = report
         self._gated: dict[str, Key] = {}
         self._waits: dict[str, float] = {}
+        self._judged: dict[str, tuple[object, list[Unit]]] = {}
 
     def tick(self) -> None:
         """Look at the queues, once a second."""
@@ -79,6 +80,12 @@ class QueueChecks:
 
     def without_reason(self, tenant: str) -> list[Unit]:
         """Return those who wait though they have room, and nobody before them reserves it."""
+        state = self._expected.state(tenant), len(self._gangs.in_part)
+        if self._judged.get(tenant, (None,))[0] != state:
+            self._judged[tenant] = state, self._without_reason(tenant)
+        return self._judged[tenant][1]
+
+    def _without_reason(self, tenant: str) -> list[Unit]:
         expected, units = self._expected, list(self.units(tenant))
         bounds, rows = expected.bounds(tenant), expected.rows(tenant)
         strict = expected.quota(tenant)["spec"].get("holdOrder", "Strict") == "Strict"

@@ -57,7 +57,9 @@ class SimulatedApi:
 
     def history(self, kind: str) -> History:
         """All that ever was of a kind."""
-        return self._histories.setdefault(kind, History(FIRST_VERSIONS.get(kind, 1)))
+        if kind not in self._histories:
+            self._histories[kind] = History(FIRST_VERSIONS.get(kind, 1))
+        return self._histories[kind]
 
     # --- what clients ask for
 

@@ -30,16 +30,32 @@ def test_a_demoted_set_is_whole(team: Team) -> None:
     assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
 
 
-def test_groups_beyond_the_first_come_as_far_as_they_fit(team: Team) -> None:
+def test_groups_beyond_the_first_come_as_far_as_they_fit_each_as_a_whole(team: Team) -> None:
     team.apply(an_lws("vllm", replicas=1, gpus=3))
     team.runs(2)
     team.scales("lws/vllm", 3)
-    team.runs(5)
-    team.shows("gpu-training 0/8, total 15/16")
-    team.is_told("lws/vllm", "total is at 15 of 16 GPUs; this pod asks for 3.")
+    team.runs(4)
+    team.shows("gpu-training 0/8, total 12/16")
+    team.is_told("lws/vllm", "total is at 12 of 16 GPUs; group vllm-")
     team.scales("lws/vllm", 1)
     team.runs(2)
     team.shows("gpu-training 0/8, total 6/16")
+
+
+def test_leaders_of_all_groups_come_first_and_the_first_group_runs(team: Team) -> None:
+    team.may_use({"gpus": "4"})
+    team.apply(an_lws("vllm", replicas=3, size=3, gpus=1))
+    team.runs(3)
+    assert {each["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] for each in team.pods()} == {"0"}
+    team.shows("total 3/4")
+
+
+def test_groups_are_queued_one_by_one(full: Team) -> None:
+    full.may_use({"gpus": "12"}, onExceed="Hold")
+    full.apply(an_lws("vllm", replicas=3, size=2, gpus=2))
+    full.waits(4)
+    full.makes_room()
+    full.runs(6)
 
 
 def test_a_group_that_restarts_keeps_its_place(team: Team) -> None:
