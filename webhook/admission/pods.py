@@ -147,9 +147,10 @@ class PodReviewer(Reviewer, frozen=True):
         if await self.ledger.has_room(await self._booking(decision, request, *charged)):
             return decision
 
-        # 4. A pod of a rollout comes while an old one is ending. It is not demoted for life because of that: it is
-        #    refused, and its controller tries again.
-        if await self._follows_an_ending_pod(pod, facts):
+        # 4. A pod of a rollout comes while an old one is ending, or has ended while no replica leads, and still counts.
+        #    It is not demoted for life because of that: it is refused, and its controller tries again.
+        stale = pod.metadata.controller is not None and not self.ledger.is_current
+        if stale or await self._follows_an_ending_pod(pod, facts):
             return decision
 
         # 5. Look for a lower tier by what is used after that.

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.builders import a_deployment, a_pod, a_policy, a_replicaset, a_tenant, a_workload
 from tests.builders.pods import PodBuilder
 from tests.builders.world import Answer, World
+from webhook.ledger.accounts import HandOver
 from webhook.ledger.protocol import Booking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -82,6 +83,21 @@ async def test_a_pod_that_follows_an_ending_one_is_refused_and_not_demoted_for_l
     assert "gpu-training is at 2 of 2 GPUs; this pod asks for 1" in (await world.create(next_pod())).sentence
     world.ledger.release("leaves")
     assert (await world.create(next_pod())).allowed
+
+
+async def test_while_nobody_leads_a_controllers_pod_is_refused_and_not_demoted_for_life() -> None:
+    """The pod that it replaces has ended, and counts until a leader sees that."""
+    world = a_world()
+    there(world, "stays")
+    there(world, "ended")
+    world.ledger._hand_over = HandOver(lambda: None, is_led=lambda: False)
+    mutated = await world.mutate(next_pod())
+    assert tier(mutated) == "gpu-training"
+    refused = await world.validate(world.stored(mutated.patched))
+    assert refused.sentence.startswith("exceeded quota: tenant alpha: gpu-training is at 2 of 2 GPUs"), refused.sentence
+    assert tier(await world.mutate(a_pod("alone").asking(1).of_tier("gpu-training"))) == "gpu-batch"
+    world.ledger._hand_over = None
+    assert tier(await world.mutate(next_pod())) == "gpu-serving"
 
 
 async def test_a_pod_that_another_refused_keeps_its_tier_at_the_next_try() -> None:
