@@ -145,12 +145,13 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 3. Usage counts the pod that this one replaces, and one that is about to end. So where usage leaves no room,
         #    ask as a booking does, which finds the slot and waits for the end. Audit delays no create.
-        if await self.ledger.has_room(self._booking(decision, request, *charged)):
+        if await self.ledger.has_room(await self._booking(decision, request, *charged)):
             return decision
 
-        # 4. A pod of a rollout comes while an old one is ending. It is not demoted for life because of that: it is
-        #    refused, and its controller tries again.
-        if await self._follows_an_ending_pod(pod, facts):
+        # 4. A pod of a rollout comes while an old one is ending, or has ended while no replica leads, and still counts.
+        #    It is not demoted for life because of that: it is refused, and its controller tries again.
+        stale = pod.metadata.controller is not None and not self.ledger.is_current
+        if stale or await self._follows_an_ending_pod(pod, facts):
             return decision
 
         # 5. Look for a lower tier by what is used after that.
@@ -192,10 +193,7 @@ class PodReviewer(Reviewer, frozen=True):
         charged = _charged(decision)
         if charged is None:
             return verdict
-        booking = self._booking(decision, request, *charged)
-        if not dry_run and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
-            booking = await self._retried(booking, decision.tier_request.facts)
-        answer = await self.ledger.book(booking, dry_run=dry_run)
+        answer = await self.ledger.book(await self._booking(decision, request, *charged), dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
         native = await self.cluster.lookups.quotas.native(request.namespace)
@@ -206,13 +204,14 @@ class PodReviewer(Reviewer, frozen=True):
         """Return the booking with the slots of earlier tries that came to nothing.
 
         A ResourceQuota or another webhook may refuse a create after us, and the controller tries again under another
-        name. A controller of Kubernetes has the answer to all creates but as many as it makes pods at once, so if more
-        are unseen, those that a quorum read doesn't find were not stored.
+        name. A StatefulSet takes the same one, whose slot all tries share. A controller of Kubernetes has the answer to
+        all creates but as many as it makes pods at once, so if more are unseen, those that a quorum read doesn't find
+        were not stored.
         """
         maker = gang_among(facts.owners) or next(iter(facts.owners), None)
         unseen = self.ledger.unseen(booking.tenant, booking.namespace, booking.gang or booking.controller)
         at_once = sum(member.count for member in maker.members) if maker else 0
-        if not 0 < at_once <= len(unseen):
+        if not 0 < at_once <= len(unseen) or booking.name in unseen.values():
             return booking
         names = self.cluster.lookups.names
         oldest = list(unseen.items())[:MOST_READ]
@@ -223,9 +222,9 @@ class PodReviewer(Reviewer, frozen=True):
         retries = (slot for (slot, _), is_stored in zip(oldest, stored, strict=True) if not is_stored)
         return structs.replace(booking, retries=tuple(dict.fromkeys(retries)))
 
-    def _booking(self, decision: Decision, request: Request, tenant: Tenant, charge: Charge) -> Booking:
+    async def _booking(self, decision: Decision, request: Request, tenant: Tenant, charge: Charge) -> Booking:
         facts, metadata = decision.tier_request.facts, decision.tier_request.pod.metadata
-        return Booking(
+        booking = Booking(
             metadata.uid or request.uid,
             facts.namespace.name,
             tenant,
@@ -237,6 +236,8 @@ class PodReviewer(Reviewer, frozen=True):
             workload=facts.owners[-1].uid if facts.owners else "",
             rank=self.policy.tiers.rank(charge.tier),
         )
+        by_a_controller = request.user_info.username.startswith(KUBERNETES_CONTROLLERS)
+        return await self._retried(booking, facts) if by_a_controller and not request.dry_run else booking
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:

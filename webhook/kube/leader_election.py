@@ -30,6 +30,9 @@ API_VERSION = "coordination.k8s.io/v1"
 ADDRESS = "gpu-tiers.dev/leader-address"
 """Annotation of the Lease: host and port at which the other replicas reach the leader."""
 
+RENEWED_SECONDS = 3.0
+"""A renewal may be so old whatever the Lease's time: nobody renews it, or looks at it, more often than every second."""
+
 Lead = Callable[[bool], Awaitable[None]]
 """What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty."""
 
@@ -58,6 +61,11 @@ class LeaderElection:
     def holder(self) -> str:
         """Who holds the Lease, "" for nobody or one that has run out: who does not lead reads it every few seconds."""
         return self._lease.holder.name
+
+    @property
+    def is_renewed(self) -> bool:
+        """Whether whoever holds the Lease, we too, renews it: a leader that has died holds it for some time yet."""
+        return self._lease.holder.is_renewed
 
     @property
     def holder_address(self) -> str:
@@ -212,14 +220,25 @@ class LeaseHolder:
         self._clock = clock
         self._spec: Tree = {}
         self._changed = clock()
+        self._was_renewed = False
 
     def see(self, spec: Tree) -> None:
         """Take the Lease's spec as it was read or written: each renewal changes its renewTime."""
         if spec != self._spec:
+            self._was_renewed = spec.get("holderIdentity") == self._spec.get("holderIdentity")
             self._spec, self._changed = spec, self._clock()
 
     @property
     def name(self) -> str:
-        lasts: float = self._spec.get("leaseDurationSeconds") or 0
-        held = self._clock() - self._changed < lasts
+        held = self._clock() - self._changed < self._lasts
         return (self._spec.get("holderIdentity") or "") if held else ""
+
+    @property
+    def is_renewed(self) -> bool:
+        """Whether it was renewed a moment ago, and not only taken: a new leader has not counted yet."""
+        recently = self._clock() - self._changed < max(self._lasts / 3, RENEWED_SECONDS)
+        return bool(self.name) and self._was_renewed and recently
+
+    @property
+    def _lasts(self) -> float:
+        return self._spec.get("leaseDurationSeconds") or 0

@@ -46,7 +46,7 @@ class HandOver:
     """Hands one replica's bookings to the one that leads, whose writer puts all that wait for a tenant into one write.
 
     `leader`: the way to whoever leads now; None where nobody does, or we do ourselves. It is a hint: whoever has a
-    booking books it by the same rules (docs/decisions/hand-over.md).
+    booking books it by the same rules (docs/decisions/hand-over.md). `is_led`: whether a leader is alive.
     """
 
     def __init__(
@@ -54,7 +54,9 @@ class HandOver:
         leader: Callable[[], Way | None],
         told: Callable[[Outcome], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
+        is_led: Callable[[], bool] = lambda: True,
     ) -> None:
+        self.is_led = is_led
         self._leader = leader
         self._told = told
         self._clock = clock
@@ -127,6 +129,11 @@ class Accounts:
 
     async def close(self) -> None:
         await asyncio.gather(*(writer.close() for writer in self._writers.values()))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether a leader counts pods that end."""
+        return self._hand_over is None or self._hand_over.is_led()
 
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
         """As the newest version says that this process knows; nothing where there is no account yet."""

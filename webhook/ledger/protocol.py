@@ -131,6 +131,10 @@ class Declared(msgspec.Struct, frozen=True):
 class Ledger(Protocol):
     """Who holds what."""
 
+    @property
+    def is_current(self) -> bool:
+        """Whether pods that end are counted soon; while no replica leads they are not."""
+
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> Usage:
         """GPUs booked on each of a tenant's rows, reservations included, `without` those of some ResourceClaims.
 

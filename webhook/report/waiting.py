@@ -11,8 +11,11 @@ from webhook.objects.view import Tree
 from webhook.report.pending import Room
 from webhook.report.shown import Shown
 
-REASONS = ("FailedCreate", "OverQuota", "Refused")
-"""Kubernetes' controllers say the first, gpu-tiers the others."""
+FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
+"""The reasons by which controllers tell of a refused pod: Kubernetes' own and most others, the training operator, and
+KubeRay the last two."""
+REASONS = (*FAILED_CREATES, "OverQuota", "Refused")
+"""gpu-tiers says the last two."""
 
 LONGEST_WAIT: Mapping[str, timedelta] = MappingProxyType({"Job": timedelta(minutes=1)})
 ANY_LONGEST_WAIT = timedelta(seconds=1000)
@@ -63,7 +66,7 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
     if not found:
         return None
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
-    last, _, event = next((each for each in reversed(newest) if each[2].get("reason") == REASONS[0]), found[-1])
+    last, _, event = next((each for each in reversed(newest) if each[2].get("reason") in FAILED_CREATES), found[-1])
     about = event.get("involvedObject") or {}
     alike = [each for each in found if each[2].get("reason") == event.get("reason") and _same(each[2], about)]
     first = min(each[1] for each in alike)
@@ -76,7 +79,7 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
         since=first,
         last=last,
         tries_again=last + min(max(last - first, SHORTEST_WAIT), longest),
-        ours=event.get("reason") != REASONS[0] or _OURS in message,
+        ours=event.get("reason") not in FAILED_CREATES or _OURS in message,
         unreached=tells_of_an_outage(message),
     )
 

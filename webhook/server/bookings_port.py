@@ -100,7 +100,8 @@ class BookingsPort:
                 return None
             return partial(self._handed, election.holder, election.holder_address)
 
-        return HandOver(leader, lambda outcome: self._metrics.count(BOOKINGS_HANDED_OVER, outcome))
+        told = partial(self._metrics.count, BOOKINGS_HANDED_OVER)
+        return HandOver(leader, told, is_led=lambda: election.is_renewed)
 
     def serving(self, identity: str, take: Take) -> Iterator[AppPort]:
         if self._listening is not None:

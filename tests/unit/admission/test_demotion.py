@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.builders import a_deployment, a_pod, a_policy, a_replicaset, a_tenant
+from tests.builders import a_deployment, a_pod, a_policy, a_replicaset, a_tenant, a_workload
 from tests.builders.pods import PodBuilder
 from tests.builders.world import Answer, World
+from webhook.ledger.accounts import HandOver
 from webhook.ledger.protocol import Booking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -82,6 +83,49 @@ async def test_a_pod_that_follows_an_ending_one_is_refused_and_not_demoted_for_l
     assert "gpu-training is at 2 of 2 GPUs; this pod asks for 1" in (await world.create(next_pod())).sentence
     world.ledger.release("leaves")
     assert (await world.create(next_pod())).allowed
+
+
+async def test_while_nobody_leads_a_controllers_pod_is_refused_and_not_demoted_for_life() -> None:
+    """The pod that it replaces has ended, and counts until a leader sees that."""
+    world = a_world()
+    there(world, "stays")
+    there(world, "ended")
+    world.ledger._hand_over = HandOver(lambda: None, is_led=lambda: False)
+    mutated = await world.mutate(next_pod())
+    assert tier(mutated) == "gpu-training"
+    refused = await world.validate(world.stored(mutated.patched))
+    assert refused.sentence.startswith("exceeded quota: tenant alpha: gpu-training is at 2 of 2 GPUs"), refused.sentence
+    assert tier(await world.mutate(a_pod("alone").asking(1).of_tier("gpu-training"))) == "gpu-batch"
+    world.ledger._hand_over = None
+    assert tier(await world.mutate(next_pod())) == "gpu-serving"
+
+
+async def test_a_pod_that_another_refused_keeps_its_tier_at_the_next_try() -> None:
+    """The first try has reserved the last GPUs, and the second one shares its slot."""
+    one = OWNER.having("spec.replicas", 1)
+    world = World(TENANT, DEPLOYMENT, one)
+    by_controller = {"userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"}}
+    for name in ("first", "second", "third"):
+        pod = a_pod(name).asking(2).of_tier("gpu-training").owned_by(one)
+        assert tier(await world.mutate(pod, **by_controller)) == "gpu-training"
+        assert (await world.create(pod, **by_controller)).allowed
+    assert world.ledger.usage(world.known.tenants()[0])[world.known.tenants()[0].rows[0]] == 2
+
+
+async def test_all_tries_of_a_name_share_its_slot() -> None:
+    """Also after a try of another name, when as many are unseen as a StatefulSet makes at once."""
+    owner = a_workload("apps/v1", "StatefulSet", replicas=2, template=a_pod().asking().template())
+    world = World(TENANT, owner)
+    by_controller = {"userInfo": {"username": "system:serviceaccount:kube-system:statefulset-controller"}}
+    for number, name in enumerate(("web-0", "web-1", "web-1", "web-1")):
+        if number == 3:
+            there(world, "web-0")
+        pod = world.sent(a_pod().asking(1).of_tier("gpu-training").owned_by(owner))
+        pod["metadata"] |= {"name": name, "generateName": ""}
+        patched = (await world.mutate(pod, **by_controller)).patched
+        assert patched["spec"]["priorityClassName"] == "gpu-training"
+        patched["metadata"]["uid"] = name if name == "web-0" else f"{name} {number}"
+        assert (await world.validate(patched, **by_controller)).allowed
 
 
 async def test_a_pod_alone_follows_nobody() -> None:

@@ -41,6 +41,21 @@ def test_nobody_holds_what_was_not_renewed_for_its_time_however_often_it_was_rea
     assert holder.name, "it was only paused"
 
 
+def test_a_leader_lives_while_it_renews_and_not_when_it_has_just_taken_the_lease(clock):
+    holder = LeaseHolder(clock)
+    holder.see(spec())
+    assert not holder.is_renewed, "the first sight says nothing"
+    holder.see(spec("2020-01-01T00:00:02.000000Z"))
+    assert holder.is_renewed
+    clock.now += 5
+    assert holder.name, "it is dead, and holds the Lease for 10 s yet"
+    assert not holder.is_renewed
+    holder.see(spec("2020-01-01T00:00:20.000000Z", holder="gpu-tiers-1_5e6f7a8b"))
+    assert not holder.is_renewed, "the next one has not counted yet"
+    holder.see(spec("2020-01-01T00:00:22.000000Z", holder="gpu-tiers-1_5e6f7a8b"))
+    assert holder.is_renewed
+
+
 @pytest.mark.parametrize("given", [{}, {"holderIdentity": ""}, spec(holder="")], ids=["empty", "made", "given up"])
 def test_nobody_holds_a_lease_that_is_given_up_or_was_never_held(clock, given):
     holder = LeaseHolder(clock)

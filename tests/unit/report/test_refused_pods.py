@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from webhook.report.waiting import RefusedPods, refused_pods
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -53,6 +55,14 @@ def test_the_controllers_own_word_counts_before_ours_of_the_same_time() -> None:
     ours = event("11:59:00", "11:59:50", "JobSet", "OverQuota", message=NO_ROOM)
     assert found(event("11:59:00", "11:59:45"), ours).controller == "Job/train"
     assert found(event("11:50:00", "11:51:00"), ours).controller == "JobSet/train"
+
+
+@pytest.mark.parametrize("reason", ["FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod"])
+def test_operators_tell_of_a_refused_pod_by_reasons_of_their_own(reason: str) -> None:
+    refused = found(event("11:59:10", "11:59:40", "PyTorchJob", reason))
+    assert (refused.controller, refused.sentence, refused.ours) == ("PyTorchJob/train", NO_ROOM, True)
+    other = event("11:59:10", "11:59:40", "PyTorchJob", reason, message="exceeded quota: rq, requested: pods=1")
+    assert not found(other).ours
 
 
 def test_events_of_the_newer_api_have_other_times() -> None:
