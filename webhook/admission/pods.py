@@ -6,7 +6,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, gang_uid, usage_met
+from webhook.admission.facts import charged_facts, demotion, facts_of, gang_uid, usage_met
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
@@ -195,10 +195,18 @@ class PodReviewer(Reviewer, frozen=True):
         if not dry_run and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
             booking = await self._retried(booking, decision.tier_request.facts)
         answer = await self.ledger.book(booking, dry_run=dry_run)
-        if isinstance(answer, Booked):
+        if isinstance(answer, Booked) and (dry_run or not decision.tier_request.pod.spec.resource_claims):
             return verdict
+        if isinstance(answer, Booked):
+            return await self._with_the_same_claims(verdict, decision, request)
         native = await self.cluster.lookups.quotas.native(request.namespace)
         return verdict.fitted(without_room(decision, self.with_reserved(answer, charged[0]), native))
+
+    async def _with_the_same_claims(self, verdict: Verdict, decision: Decision, request: Request) -> Verdict:
+        """The verdict, or a refusal where a claim was made anew while the booking waited for room. Raises Refused."""
+        pod = decision.tier_request.pod
+        _, devices = await charged_facts(pod, request.namespace, self.cluster.fresh())
+        return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
 
     async def _retried(self, booking: Booking, facts: Facts) -> Booking:
         """Return the booking with the slots of earlier tries that came to nothing.
