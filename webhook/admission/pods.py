@@ -193,7 +193,7 @@ class PodReviewer(Reviewer, frozen=True):
             return verdict
         booking = self._booking(decision, request, *charged)
         if not dry_run and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
-            booking = await self._retried(booking, decision.tier_request.facts)
+            booking = await self._retried(structs.replace(booking, tries_again=True), decision.tier_request.facts)
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked) and (dry_run or not decision.tier_request.pod.spec.resource_claims):
             return verdict
