@@ -192,6 +192,23 @@ def test_the_claim_of_a_pod_whose_author_wrote_its_node_is_made_smaller_and_larg
 
 
 @pytest.mark.usefixtures("tenant")
+def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace: str, devices_on: str) -> None:
+    """Else they would be given to another pod as well, and the claim be made anew for as many more."""
+    kubectl, here = installed.cluster.kubectl, f"--namespace={namespace}"
+    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(claiming("runs", devices_on, resourceClaimName="mine"), namespace).code == 0
+    installed.eventually(lambda: allocated(installed, namespace) == 2, "the devices")
+    patch = '--patch={"metadata":{"finalizers":null}}'
+    for _ in ("before it is deleted", "afterwards"):
+        kept = kubectl("patch", "resourceclaim/mine", here, "--type=merge", patch, check=False)
+        assert "resource.kubernetes.io/delete-protection stays while the claim has devices" in kept.stderr
+        kubectl("delete", "resourceclaim/mine", here, "--wait=false")
+    kubectl("delete", "pod/runs", here, "--grace-period=0", "--force")
+    gone = ("get", "resourceclaims", here, "--output=name")
+    installed.eventually(lambda: not kubectl(*gone).stdout, "the end of the claim with its pod's")
+
+
+@pytest.mark.usefixtures("tenant")
 def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
     installed: Installed, namespace: str, devices_on: str
 ) -> None:
