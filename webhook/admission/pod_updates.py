@@ -8,7 +8,7 @@ pods were let in with. A claim that no pod waits for passes: its pods are charge
 from msgspec import structs
 
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
-from webhook.admission.pods import read_pod, whole_group
+from webhook.admission.pods import KUBERNETES_CONTROLLERS, read_pod, whole_group
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
@@ -113,8 +113,10 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """At its CREATE, or when it gets another owner. Raises Refused where its pods can't be read."""
         asked = gpus_of(tuple(devices_of(read(request.object, Claim).spec, "")), self.policy)
-        # the name of a generated one is not in the request, and no pod can name it before
-        claim = structs.replace(read(request.object, Named).metadata, name=request.name)
+        claim = read(request.object, Named).metadata
+        # Of each pod's claim a controller of Kubernetes has the name generated, once: no pod can name it before.
+        if not request.name and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
+            claim = structs.replace(claim, name="")
         try:
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, gang_uid, usage_met
+from webhook.admission.facts import charged_facts, demotion, facts_of, gang_uid, usage_met
 from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
@@ -193,12 +193,21 @@ class PodReviewer(Reviewer, frozen=True):
         charged = _charged(decision)
         if charged is None:
             return verdict
-        answer = await self.ledger.book(await self._booking(decision, request, *charged), dry_run=dry_run)
-        if isinstance(answer, Booked):
+        booking = await self._booking(decision, request, *charged)
+        answer = await self.ledger.book(booking, dry_run=dry_run)
+        if isinstance(answer, Booked) and (dry_run or not decision.tier_request.pod.spec.resource_claims):
             return verdict
+        if isinstance(answer, Booked):
+            return await self._with_the_same_claims(verdict, decision, request)
         native = await self.cluster.lookups.quotas.native(request.namespace)
         short, group = self.with_reserved(answer, charged[0]), booking.group.name if booking.group else ""
         return verdict.fitted(without_room(decision, short, native, group))
+
+    async def _with_the_same_claims(self, verdict: Verdict, decision: Decision, request: Request) -> Verdict:
+        """The verdict, or a refusal where a claim was made anew while the booking waited for room. Raises Refused."""
+        pod = decision.tier_request.pod
+        _, devices = await charged_facts(pod, request.namespace, self.cluster.fresh())
+        return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
 
     async def _retried(self, booking: Booking, facts: Facts) -> Booking:
         """Return the booking with the slots of earlier tries that came to nothing.
@@ -236,8 +245,9 @@ class PodReviewer(Reviewer, frozen=True):
             workload=facts.owners[-1].uid if facts.owners else "",
             rank=self.policy.tiers.rank(charge.tier),
         )
-        by_a_controller = request.user_info.username.startswith(KUBERNETES_CONTROLLERS)
-        return await self._retried(booking, facts) if by_a_controller and not request.dry_run else booking
+        if request.dry_run or not request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
+            return booking
+        return await self._retried(structs.replace(booking, tries_again=True), facts)
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:

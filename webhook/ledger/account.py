@@ -54,8 +54,9 @@ class Entry(AccountPart, frozen=True):
     the controller. `of` is the uid of the gang of a pod, or of its controller. If that gang is in the account, the pod
     is inside its slot. `slot` is the uid of the entry whose slot this one shares; "" means the slot of its name.
     `instead_of`: what a pod counts until a change to `wants` is seen. `tier`: the tier to which a whole gang was
-    demoted. `of_pods`: a group without a workload, which exists as long as one of its pods does. `until` is in seconds
-    since 1970; 0 means without end.
+    demoted. `tries_again`: a pod of a controller of Kubernetes, whose next try may share the slot. `of_pods`: a group
+    without a workload, which exists as long as one of its pods does. `until` is in seconds since 1970; 0 means without
+    end.
     """
 
     uid: str = ""
@@ -75,6 +76,7 @@ class Entry(AccountPart, frozen=True):
     rank: int = 0
     reserves: Mapping[str, Decimal] = {}
     preempted: bool = False
+    tries_again: bool = False
     of_pods: bool = False
 
     @property

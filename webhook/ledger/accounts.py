@@ -163,8 +163,8 @@ class Accounts:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
         reserved = found.account.reserved if found else ()
-        pods = (each for each in reserved if each.is_pod and each.instead_of is None and maker)
-        return {each.slot or each.uid: each.name for each in pods if each.gang == (namespace, maker)}
+        tries = (each for each in reserved if each.tries_again and maker)
+        return {each.slot or each.uid: each.name for each in tries if each.gang == (namespace, maker)}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says if it was demoted, for it stays at that tier; else as it is stored now.
@@ -186,12 +186,11 @@ class Accounts:
 
         A dry run does not wait: what can't be told is let in, for nothing rests on it.
         """
-        writer = self.writer(booking.tenant.name)
+        writer, patience = self.writer(booking.tenant.name), min(patience_of(booking), self._patience)
         if dry_run:
             return await writer.change(lambda copy: _told(self._booked(copy, booking)), dry=True)
         if self._hand_over is not None and await self._hand_over.booked(booking):
             return Booked()
-        patience = min(patience_of(booking), self._patience)
         return await writer.change(lambda copy: self._booked(copy, booking), patience=patience)
 
     async def take(self, booking: Booking | GangBooking) -> bool:

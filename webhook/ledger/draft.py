@@ -239,6 +239,7 @@ def _pod(booking: Booking, tenant: Tenant) -> Entry:
         state="Reserved",
         wants=booking.charges,
         instead_of=booking.moved_from,
+        tries_again=booking.tries_again,
     )
 
 

@@ -39,8 +39,8 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     `workload` that of the outermost which does. `moved_from` is what the pod is charged so far, where a change of it is
     booked. `gang` is the uid of the gang on whose charge the pod draws, "" where that is its controller. `group` is
     booked with the first of its pods. `rank` is the value of the charge's tier: what is reserved for the queue counts
-    against it unless its tier is higher. `retries` are the slots of pods of its controller that were booked and came
-    to nothing: it may stand in them.
+    against it unless its tier is higher. `tries_again`: a controller of Kubernetes makes the pod, and tries again where
+    it is refused. `retries` are the slots of its earlier tries that came to nothing: it may stand in them.
     """
 
     holder: str
@@ -54,6 +54,7 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     group: GangBooking | None = None
     workload: str = ""
     rank: int = 0
+    tries_again: bool = False
     retries: tuple[str, ...] = ()
 
 
@@ -151,9 +152,9 @@ class Ledger(Protocol):
         """
 
     def unseen(self, tenant: Tenant, namespace: str, maker: str) -> Mapping[str, str]:
-        """Pods of a controller or gang that are booked and not seen: slots, each with its latest pod's name.
+        """Tries of a controller, or for a gang, that are booked and not seen: slots, each with its latest pod's name.
 
-        `maker` is its uid. The oldest slot comes first.
+        `maker` is its uid. The oldest slot comes first. Pods that somebody else made in its name are none of its tries.
         """
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:

@@ -1,5 +1,9 @@
 """Pods that get their GPUs by resource claims: the hook, and a claim that several pods share, which counts once."""
 
+from collections.abc import Sequence
+
+import pytest
+
 from tests.builders import (
     NICS,
     PodBuilder,
@@ -11,8 +15,11 @@ from tests.builders import (
     a_pytorchjob,
     a_tenant,
 )
-from tests.builders.counted_ledger import RESERVATION_SECONDS
+from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
 from tests.builders.world import World
+from webhook.cluster.offline import Files
+from webhook.ledger.protocol import Booking
+from webhook.objects.pods import Metadata
 
 ALPHA = a_tenant().allowing("6").allowing("4", tier="gpu-training")
 JOB = a_pytorchjob()
@@ -157,6 +164,41 @@ async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> 
         changed = {**made, "metadata": made["metadata"] | {"annotations": {CLAIMED: forged}}}
         assert f"metadata.annotations[{CLAIMED}]" in (await world.validate(changed)).sentence
         assert "but it was gpu=2" in (await world.update(made, changed)).sentence
+
+
+async def test_a_claim_that_is_made_anew_while_the_booking_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, book = World(ALPHA, a_claim(count=1)), CountedLedger.book
+
+    async def made_anew(ledger: CountedLedger, booking: Booking, **options: bool) -> object:
+        answer = await book(ledger, booking, **options)
+        monkeypatch.setattr(Files, "devices", World(a_claim(count=4)).cluster.lookups.claims.devices)
+        return answer
+
+    monkeypatch.setattr(CountedLedger, "book", made_anew)
+    assert f"metadata.annotations[{CLAIMED}] is gpu=1, not gpu=4" in (await world.create(sharing())).sentence
+
+
+@pytest.mark.parametrize(
+    ("author", "looked_for"),
+    [("mallory", "gpus-x7k2p"), ("system:serviceaccount:kube-system:resource-claim-controller", "")],
+    ids=["a person", "the controller"],
+)
+async def test_whose_pods_wait_for_a_claim_with_a_generated_name(
+    monkeypatch: pytest.MonkeyPatch, author: str, looked_for: str
+) -> None:
+    """A pod may have named a claim that is gone, whose name a person has generated again."""
+    names = list[str]()
+
+    async def claimants(_: Files, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:  # noqa: ARG001
+        names.append(claim.name)
+        return ()
+
+    monkeypatch.setattr(Files, "claimants", claimants)
+    world, claim = World(ALPHA), a_claim(count=1).json()
+    claim["metadata"] = {"namespace": "team-alpha", "generateName": "gpus-"}
+    made = world.stored(claim)
+    assert (await world.validate(made, name="", userInfo={"username": author, "groups": []})).allowed
+    assert names == [looked_for]
 
 
 async def test_a_pod_whose_claims_count_nothing_says_nothing_of_them() -> None:

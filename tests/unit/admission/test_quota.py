@@ -4,7 +4,18 @@ import asyncio
 
 import pytest
 
-from tests.builders import Built, PodBuilder, TenantBuilder, Tree, a_pod, a_podgroup, a_policy, a_pytorchjob, a_tenant
+from tests.builders import (
+    Built,
+    PodBuilder,
+    TenantBuilder,
+    Tree,
+    a_pod,
+    a_podgroup,
+    a_policy,
+    a_pytorchjob,
+    a_replicaset,
+    a_tenant,
+)
 from tests.builders.world import Answer, World
 
 
@@ -57,6 +68,17 @@ async def test_a_retried_review_is_booked_once() -> None:
     world = World(alpha())
     pod = world.stored((await world.mutate(a_pod().asking("6").of_tier("gpu-training"))).patched)
     assert [(await world.validate(pod)).allowed for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("author", ["system:serviceaccount:kube-system:replicaset-controller", "mallory"])
+async def test_a_controller_tries_again_in_the_slot_of_its_own_try_alone(author: str) -> None:
+    """What a person creates in its name may be stored later than the controller's read of it."""
+    pod = a_pod().asking("6").of_tier("gpu-training")
+    owner = a_replicaset(pod)
+    world = World(alpha(), owner)
+    assert (await world.create(pod.owned_by(owner), userInfo={"username": author, "groups": []})).allowed
+    again = {"username": "system:serviceaccount:kube-system:replicaset-controller", "groups": []}
+    assert (await world.create(pod.owned_by(owner), userInfo=again)).allowed is (author != "mallory")
 
 
 async def test_a_pod_without_a_uid_is_booked_under_its_reviews_uid() -> None:

@@ -18,9 +18,10 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
-from .accounts import TEAM, a_gang, a_holding, a_sum, an_account, reserved, tenant
+from .accounts import TEAM, a_gang, a_holding, a_sum, an_account, an_entry, reserved, tenant
 
 EIGHT = replace(tenant(8), on_exceed="Hold")
+GATED = Gated(400, "2026-01-01T00:00:00Z", "1")
 
 
 def sharing(name: str, **fields: object) -> Holding:
@@ -62,6 +63,15 @@ def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monk
     copy, waiting = booked(an_account(), view)
     assert reserved(copy.account) == ["next"]
     assert waiting == ["job"]
+
+
+def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_slot() -> None:
+    """Else each pod that waits would be one: the account and the time of a round would grow with them."""
+    waiting = {f"next-{index}": a_holding(f"next-{index}", controller="rs", gated=GATED) for index in range(3)}
+    left = replace(an_entry("left", maker="rs", of="rs"), state="Vacant", until=2**31)
+    copy, queued = booked(an_account(a_sum(8), left), a_view(**waiting))
+    assert queued == [*waiting]
+    assert [each.uid for each in copy.account.entries if each.state == "ForQueue"] == ["next-0"]
 
 
 def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some() -> None:

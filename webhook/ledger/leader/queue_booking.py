@@ -130,6 +130,7 @@ class _Queue:
         usage, adds = self._copy.usage, self._copy.draft.added_by(booking)
         missing = {row: usage[row] + gpus - row.hard for row, gpus in adds.items() if gpus > 0}
         lacking = {row for row, gpus in missing.items() if gpus > 0}
+        lacking = lacking or {row for row in rows if usage[row] > row.hard}  # its vacant slot is not filled there
         if lacking & self._overstayed:
             return
 

@@ -65,15 +65,13 @@ def let_in_with(pod: Metadata) -> Mapping[str, Decimal]:
 def not_made(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[Decimal, dict[str, Decimal]]:
     """The GPUs that a pod was let in with beyond its `devices`: its own, and those that it shares, by ResourceClaim.
 
-    Its claim is not made yet, or is gone, or was made anew with less: one of as many may come until the pod is bound to
-    a node.
+    Its claim is not made yet, or is gone, or was made anew with less: one of as many may come at any time. A node says
+    nothing of that, because its author may have written it.
     """
     own, shared, let_in = NOTHING, dict[str, Decimal](), let_in_with(pod.metadata)
     for claim in pod.spec.resource_claims if let_in else ():
         there = gpus_of([each for each in devices if each.entry == claim.name], policy)
         more = max(let_in.get(claim.name, NOTHING) - there, NOTHING)
-        if there and pod.spec.node_name:
-            continue
         if claim.resource_claim_name is None:
             own += more
         elif more:

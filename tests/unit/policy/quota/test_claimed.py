@@ -21,12 +21,12 @@ def gpus(count: int, claim: str = "") -> tuple[Devices, ...]:
     return (Devices("gpu.nvidia.com", count, "gpu", "gpu", claim),) if count else ()
 
 
+@pytest.mark.parametrize("node", ["", "gpu-0"], ids=["waits", "on a node"])
 @pytest.mark.parametrize(
-    ("there", "node", "charged"),
-    [(0, "", 4), (1, "", 4), (4, "", 4), (6, "", 6), (0, "gpu-0", 4), (1, "gpu-0", 1)],
-    ids=["gone", "smaller", "as it was", "larger", "gone from a node", "smaller on a node"],
+    ("there", "charged"), [(0, 4), (1, 4), (4, 4), (6, 6)], ids=["gone", "smaller", "as it was", "larger"]
 )
 def test_the_charge_of_a_claim(there: int, node: str, charged: int) -> None:
+    """Whoever writes the node himself may make the claim smaller, and then as large as it was."""
     own = charge_of(stored(None, "gpu=4", nodeName=node), gpus(there), a_policy())
     assert own == Charge(Decimal(charged), None)
     devices = gpus(there, "team-alpha/gpus")
