@@ -6,7 +6,6 @@ answer never denies room that is there, never promises what can't be, and says t
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC
 from itertools import islice
 
@@ -22,12 +21,10 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     gpus_of,
-    group_named,
     is_deleting,
     is_finished,
     is_gated,
     is_terminal,
-    least_of,
     tier_of,
 )
 from tests.honest.queue_checks import VALUES, QueueChecks
@@ -106,10 +103,9 @@ class CommandChecks:
         return any(expected.fits_ever(tenant, each) for each in ([whole] if whole else ones)) or not (whole or ones)
 
     def _has_room_for_all(self, tree: Tree, tenant: str) -> bool:
-        group = self._expected.gang_of(tree) if tree["kind"] == "Pod" and group_named(tree) else None
         asks: list[Ask] = [each.whole for each in self._expected.parts(tree)]
-        if group is not None:  # booked as a whole with its first pod
-            asks = [replace(each, gpus=each.gpus * least_of(group)) for each in asks]
+        if tree["kind"] == "Pod" and asks:  # a group is booked as a whole with its first pod
+            asks = self._expected.booked_with(tree, asks[0])
         return bool(asks) and self._expected.has_room(tenant, asks)
 
     def _position(self, tree: Tree, tenant: str, pod_name: str, nth: int, count: int) -> None:
@@ -120,9 +116,9 @@ class CommandChecks:
         pod = self._api.find(PODS, (tree["metadata"]["namespace"], pod_name))
         if pod is None:
             return
-        whose = self._queue.outermost(pod)
+        whose = self._queue.queued_as(pod)
         units = self._queue.units(tenant)
-        waiting = [(VALUES[e.tier], (e.created, self._queue.age(e.tree)), self._queue.outermost(e.tree)) for e in units]
+        waiting = [(VALUES[e.tier], (e.created, self._queue.age(e.tree)), self._queue.queued_as(e.tree)) for e in units]
         if not any(each[2] == whose for each in waiting) or self._queue.orphans(tenant):
             return
         tier, mine, _ = min((each for each in waiting if each[2] == whose), key=lambda e: (-e[0], e[1]))

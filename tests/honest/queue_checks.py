@@ -18,6 +18,7 @@ from tests.honest.objects import (
     Tree,
     controller_of,
     gpus_of,
+    group_number,
     is_active,
     is_deleting,
     is_finished,
@@ -156,6 +157,11 @@ class QueueChecks:
         last = (self._expected.owners_of(tree) or [tree])[-1]
         controller = controller_of(last)
         return str(controller["uid"]) if controller else uid_of(last)
+
+    def queued_as(self, tree: Tree) -> str:
+        """Return the uid under which an object stands in the queue: a further group has its own place."""
+        number = group_number(tree) if tree["kind"] == "Pod" else 0
+        return f"{self.outermost(tree)}/{number}" if number else self.outermost(tree)
 
     def age(self, tree: Tree) -> str:
         """Return when the workload of a gang or of a Job was created; a pod of what scales has an age of its own."""
