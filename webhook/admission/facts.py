@@ -35,7 +35,7 @@ async def facts_of_workload(
     tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
     """What is known about a workload of that kind. Raises Refused where it can't be read."""
-    whole, unread = await cluster.lookups.workloads.completed(namespace, tree, row)
+    whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
     facts = await facts_of(metadata, namespace, cluster, policy, own=own)
@@ -147,7 +147,7 @@ async def _owners(
     if controller is None:
         return ()
     try:
-        owners = await cluster.lookups.owners.chain(namespace, controller, policy.kinds)
+        owners = await cluster.lookups.owners(namespace, controller, policy.kinds)
         return tuple([(await _with_devices(each, namespace, cluster, Missing))[0] for each in owners])
     except Unreadable:
         if policy.unreadable_owners == "DefaultTier":
@@ -157,7 +157,7 @@ async def _owners(
 
 async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
     scheduled = spec.scheduling_group
-    return await cluster.lookups.groups.group(namespace, scheduled.pod_group_name) if scheduled else None
+    return await cluster.lookups.pod_group(namespace, scheduled.pod_group_name) if scheduled else None
 
 
 def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
@@ -175,7 +175,7 @@ async def schedulers_groups(metadata: Metadata, namespace: str, cluster: Cluster
     """The groups of other schedulers that a pod names; nearly all pods name none. Raises Unreadable."""
     if _NAMING.isdisjoint((*metadata.labels, *metadata.annotations)):
         return ()
-    return tuple([await cluster.lookups.groups.schedulers_group(namespace, *named) for named in named_groups(metadata)])
+    return tuple([await cluster.lookups.schedulers_group(namespace, *named) for named in named_groups(metadata)])
 
 
 def _together(metadata: Metadata, group: Group | None, groups: Sequence[SchedulersGroup]) -> PodsTogether | None:
@@ -192,7 +192,7 @@ def _together(metadata: Metadata, group: Group | None, groups: Sequence[Schedule
 async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:
     found: list[Devices] = []
     for claim in spec.resource_claims:
-        found += await cluster.lookups.claims.devices(namespace, claim)
+        found += await cluster.lookups.devices(namespace, claim)
         require_few_devices(len(found))
     return tuple(found)
 
@@ -208,7 +208,7 @@ async def _with_devices(
     unread: list[str] = []
     for claim in claims:
         try:
-            found[claim] = await cluster.lookups.claims.devices(namespace, claim)
+            found[claim] = await cluster.lookups.devices(namespace, claim)
             require_few_devices(sum(map(len, found.values())))
         except passed as problem:
             unread.append(str(problem))

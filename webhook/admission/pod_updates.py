@@ -119,7 +119,7 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
-            waiting = await self.cluster.lookups.pods.claimants(request.namespace, claim)
+            waiting = await self.cluster.lookups.claimants(request.namespace, claim)
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "tell whose claim this is")) from problem
         problems = (outgrown(pod, entry, asked) for pod, entry in waiting)

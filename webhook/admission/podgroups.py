@@ -68,13 +68,13 @@ class PodGroupReviewer(Reviewer, frozen=True):
         facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
         if group.metadata.controller and not group_concerns(group, facts, self.policy):
             return facts, None
-        lookups = self.cluster.lookups.groups
+        lookups = self.cluster.lookups
         try:
             if group.spec.parent_composite_pod_group_name and mode is not Mode.Audit:
-                parent = await lookups.composite(namespace, group.spec.parent_composite_pod_group_name)
+                parent = await lookups.composite_pod_group(namespace, group.spec.parent_composite_pod_group_name)
                 if parent is not None:
                     return facts, parent
-            return facts, await lookups.template(namespace, group.template) if group.template else None
+            return facts, await lookups.pod_group_template(namespace, group.template) if group.template else None
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 
@@ -100,7 +100,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
             if decide_group(group, facts, self.policy) is None:
                 class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, self.policy)
             there = (
-                await self.cluster.lookups.pods.members(request.namespace, source, group.metadata.name)
+                await self.cluster.lookups.group_members(request.namespace, source, group.metadata.name)
                 if group.metadata.name
                 else ()
             )

@@ -162,7 +162,7 @@ class PodReviewer(Reviewer, frozen=True):
         selects = next((each.selects for each in reversed(facts.owners) if each.selects), frozenset[str]())
         labels = {key: value for key, value in pod.metadata.labels.items() if key in selects}
         with suppress(Unreadable):
-            return bool(labels) and await self.cluster.lookups.pods.is_any_ending(facts.namespace.name, labels)
+            return bool(labels) and await self.cluster.lookups.is_any_ending(facts.namespace.name, labels)
         return False
 
     async def _bound(self, pod: Pod, namespace: str) -> None:
@@ -198,7 +198,7 @@ class PodReviewer(Reviewer, frozen=True):
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
-        native = await self.cluster.lookups.quotas.native(request.namespace)
+        native = await self.cluster.lookups.native_quotas(request.namespace)
         short, group = self.with_reserved(answer, charged[0]), booking.group.name if booking.group else ""
         return verdict.fitted(without_room(decision, short, native, group))
 
@@ -214,10 +214,10 @@ class PodReviewer(Reviewer, frozen=True):
         at_once = sum(member.count for member in maker.members) if maker else 0
         if not 0 < at_once <= len(unseen):
             return booking
-        names = self.cluster.lookups.names
+        is_taken = self.cluster.lookups.is_name_taken
         oldest = list(unseen.items())[:MOST_READ]
         try:
-            stored = [await names.is_taken("v1", "pods", booking.namespace, name) for _, name in oldest]
+            stored = [await is_taken("v1", "pods", booking.namespace, name) for _, name in oldest]
         except Unreadable:
             return booking
         retries = (slot for (slot, _), is_stored in zip(oldest, stored, strict=True) if not is_stored)

@@ -108,7 +108,7 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
     if request.operation != "CREATE" or request.dry_run or not name or verdict.refusal:
         return verdict
     api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    if not await cluster.lookups.names.is_taken(api_version, plural, request.namespace, name):
+    if not await cluster.lookups.is_name_taken(api_version, plural, request.namespace, name):
         return verdict
     resource = f"{plural}.{kind.group}" if kind.group else plural
     refusal = Refusal(Reason.NAME_TAKEN, "name-taken", resource=resource, name=name)

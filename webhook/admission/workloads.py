@@ -119,7 +119,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         )
         fit = fit_of(decision, usage, reserved)
         if decision.waits:
-            notes += tuple(counted_while_held(decision, await cluster.lookups.quotas.native(request.namespace)))
+            notes += tuple(counted_while_held(decision, await cluster.lookups.native_quotas(request.namespace)))
         name = tenant.name if tenant else None
         problem = gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, facts)
         if problem is not None:
@@ -229,7 +229,7 @@ async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) ->
     """The workload as it is now: the API server compares what it writes with that, or asks again."""
     shown = f"{row.kind}/{request.name[:63]}"
     try:
-        found = await cluster.lookups.workloads.stored(request.namespace, request.name, row)
+        found = await cluster.lookups.stored_workload(request.namespace, request.name, row)
         if view(found, Named).metadata.uid != uid:
             raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
     except Unreadable as problem:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from webhook.cluster.gpu_nodes import plugged_resources
+from webhook.cluster.views import priority_class
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.kube.errors import NotFound
@@ -45,8 +46,6 @@ async def tenant_quotas(client: Client) -> list[TenantQuota]:
 
 async def priority_classes(client: Client) -> dict[str, PriorityClass]:
     """All of them by name. Raises ApiError."""
-    from webhook.cluster.watched import priority_class  # noqa: PLC0415 - what watches has many libraries
-
     found = map(priority_class, await listed_trees(client, path("scheduling.k8s.io/v1", "priorityclasses")))
     return {each.name: each for each in found}
 

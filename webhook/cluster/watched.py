@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from webhook.cluster.device_class_informer import DeviceClassInformer
 from webhook.cluster.gpu_nodes import plugged_resources
 from webhook.cluster.stored_objects import stored_namespace
+from webhook.cluster.views import priority_class
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflector import Informer, Reflector, Reflectors, Source, Store
 from webhook.kube.ttl_cache import TTLCache
-from webhook.objects.pods import Metadata, Named
+from webhook.objects.pods import Named
 from webhook.objects.refusal import Unreadable
-from webhook.objects.view import View, read, view
+from webhook.objects.view import read
 from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
@@ -343,20 +344,6 @@ class Watched(Reflectors):
 _CLASSES = Source(path("scheduling.k8s.io/v1", "priorityclasses"))
 _NAMESPACES = Source(path("v1", "namespaces"))
 _TENANT_QUOTAS = Source(path(API_VERSION, PLURAL))
-
-
-class _Class(View, frozen=True):
-    metadata: Metadata = Metadata()
-    value: int = 0
-    preemption_policy: str = "PreemptLowerPriority"
-    global_default: bool = False
-
-
-def priority_class(tree: object) -> PriorityClass:
-    """A PriorityClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
-    found = view(tree, _Class)
-    ours = found.metadata.labels.get("app.kubernetes.io/name") == "gpu-tiers"
-    return PriorityClass(found.metadata.name, found.value, found.preemption_policy, found.global_default, ours)
 
 
 def _priority_class(raw: msgspec.Raw) -> PriorityClass:

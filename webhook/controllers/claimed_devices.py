@@ -14,8 +14,9 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 from msgspec.structs import replace
 
+from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
+from webhook.cluster.resource_claims import ClaimInformer
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.objects.pods import PodClaim
@@ -57,8 +58,8 @@ class ClaimedDevices:
     hundred claims with hundreds of others in each, which nothing bounds.
     """
 
-    def __init__(self, claims: ClaimLookup, watched: ClaimInformer | None, counts: Callable[[Devices], bool]) -> None:
-        self._claims = claims
+    def __init__(self, lookups: Lookups, watched: ClaimInformer | None, counts: Callable[[Devices], bool]) -> None:
+        self._lookups = lookups
         self._counts = counts
         self._watched = watched
         self._known: dict[str, dict[str, tuple[Devices, ...]]] = {}
@@ -99,11 +100,11 @@ class ClaimedDevices:
         """What was made of a template is the pod's own; of a claim that the pod names other pods may have a part."""
         namespace = seen.pod.metadata.namespace
         if not key:
-            return self._counted(await self._claims.fresh().devices(namespace, claim))
+            return self._counted(await self._lookups.fresh().devices(namespace, claim))
         found = self._watched.devices(key) if self._watched else None
         if found is None:
             name = key.removeprefix(f"{namespace}/")
-            found = await self._claims.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
+            found = await self._lookups.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
         shared = key if claim.resource_claim_name is not None else ""
         return tuple(replace(each, entry=claim.name, claim=shared) for each in self._counted(found))
 

@@ -106,7 +106,7 @@ class PodProjection:
             return "", False
         may_be_gang = policy.kinds.is_gang(owner)
         try:
-            found = await self._cluster.lookups.owners.outermost(metadata.namespace, owner, policy.kinds)
+            found = await self._cluster.lookups.outermost_owner(metadata.namespace, owner, policy.kinds)
         except Unreadable:
             return "", may_be_gang
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
@@ -179,7 +179,7 @@ class ObservedPods:
         self._on_nodes: PodsOnNodes | None = None
         self._claims: ClaimInformer | None = None
         self._claimants = Claimants()
-        self._devices = ClaimedDevices(cluster.lookups.claims, None, self._counts)
+        self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
         cluster.known.nodes.subscribe(self._node_changed)
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
@@ -197,7 +197,7 @@ class ObservedPods:
         self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on, self._bound)
         self._claimants = Claimants()
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
-            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups.claims, claims, self._counts)
+            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
             async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
                 self._pods = pods
                 try:

@@ -59,7 +59,7 @@ class Beside:
         last_save: Callable[[str], LastSave | None],
     ) -> None:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
-            return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
+            return await cluster.lookups.outermost_owner(namespace, first, in_force.current().kinds)
 
         self.verdicts = VerdictGroups()
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)

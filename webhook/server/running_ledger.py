@@ -175,7 +175,7 @@ async def running_ledger(
 
 def _outermost(cluster: LiveCluster, in_force: PolicyInForce) -> Outermost:
     async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
-        return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
+        return await cluster.lookups.outermost_owner(namespace, first, in_force.current().kinds)
 
     return outermost
 

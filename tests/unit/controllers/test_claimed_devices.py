@@ -4,8 +4,9 @@ from typing import Any, Self, cast
 
 import pytest
 
+from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
+from webhook.cluster.resource_claims import ClaimInformer
 from webhook.controllers.claimed_devices import Claimant, Claimants, Claimed, ClaimedDevices
 from webhook.objects.pods import Pod, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
@@ -23,7 +24,7 @@ class World:
         self.there: dict[str, int | Unreadable] = {}
         self.watched = watched
         watch = cast("ClaimInformer", self.Watch(self))
-        self.read = ClaimedDevices(cast("ClaimLookup", self), watch, lambda each: each.device_class == GPU)
+        self.read = ClaimedDevices(cast("Lookups", self), watch, lambda each: each.device_class == GPU)
 
     def fresh(self) -> Self:
         return self

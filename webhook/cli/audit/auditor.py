@@ -89,8 +89,8 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
 async def _made(part: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> PodsAlike | None:
     try:
         pod = view(part.before, Pod)
-        claims, namespace = cluster.lookups.claims, part.document.namespace
-        devices = [each for claim in pod.spec.resource_claims for each in await claims.devices(namespace, claim)]
+        lookups, namespace = cluster.lookups, part.document.namespace
+        devices = [each for claim in pod.spec.resource_claims for each in await lookups.devices(namespace, claim)]
         held = held_by(part.count, demand_of(pod, devices, policy), shared_by(devices, policy))
     except (Refused, Unreadable):  # its verdict says so
         return None
@@ -136,7 +136,7 @@ class WorkloadFiles:
     async def _pod(self, document: Document, gathering: Gathering[T]) -> None:
         try:
             found = view(document.tree, ListedPod)
-            pod = await pod_summary(found, self._policy, self.cluster.lookups.claims.devices)
+            pod = await pod_summary(found, self._policy, self.cluster.lookups.devices)
         except Refused as refused:
             raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
         if pod.gpus and found.status.phase not in ENDED:

@@ -63,7 +63,7 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
     """Those with GPUs, and what all take of the nodes."""
     held: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
-    async for pod in list_pods(reader.client, reader.policy, reader.lookups.claims.devices):
+    async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
