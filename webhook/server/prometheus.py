@@ -13,6 +13,7 @@ import msgspec
 
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
+from webhook.kube.wire import ApiRequest
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, UseAt
 from webhook.server.metric_table import CHECKPOINTS, GPU_SECONDS
 from webhook.server.settings import PrometheusServer
@@ -86,10 +87,9 @@ class AskedPrometheus:
         end = self._clock()
         params = {"start": f"{end - DAY + STEP:.3f}", "end": f"{end:.3f}", "step": str(STEP)}
         try:
-            held, evicted = [
-                _points(await way.send("GET", PATH, params | {"query": each(server.matchers, f"{STEP}s")}, IN_TIME))
-                for each in (held_by_tier, evicted_by_tier)
-            ]
+            queries = [each(server.matchers, f"{STEP}s") for each in (held_by_tier, evicted_by_tier)]
+            asked = [ApiRequest("GET", PATH, params | {"query": query}) for query in queries]
+            held, evicted = [_points(await way.send(each, IN_TIME)) for each in asked]
         finally:
             await way.close()
         return _day(held, evicted) if held or evicted else DayOfUse(problem=f"no metric of gpu-tiers{server.matchers}")
