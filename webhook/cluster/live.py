@@ -309,6 +309,10 @@ class LiveCluster(Cluster, frozen=True):
     known: Watched
     lookups: LiveLookups
 
+    @property
+    def client(self) -> Client:
+        return self.lookups.client
+
 
 @asynccontextmanager
 async def live_cluster(client: Client) -> AsyncIterator[LiveCluster]:

@@ -12,14 +12,13 @@ from certs.make import service_names
 from certs.self_managed import CertificateSecret, SelfManaged
 from certs.source import CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
-from webhook.cluster.live import live_cluster
+from webhook.cluster.live import LiveCluster, live_cluster
 from webhook.cluster.watched import Watched
 from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
-from webhook.kube.paths import path
 from webhook.kube.reflector import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.gpu_supply import resources_of_classes
@@ -55,21 +54,17 @@ async def run(settings: Settings) -> None:
         live_cluster(client) as cluster,
     ):
         await patiently("tiers, namespaces and tenants", cluster.known.wait_synced(), cluster.known.problems)
-        policy_map = PolicyMap(settings.namespace, settings.config_map)
-        in_force = await _policy_in_force(settings, client, cluster.known, policy_map, metrics)
+        in_force = await _policy_in_force(settings, cluster, metrics)
         event_writer = EventWriter(client)
         source, configurations = _certificates(settings, CertificateObjects(client))
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
         election = settings.election
-        async with running_ledger(client, cluster, in_force, event_writer, election, hand_over, metrics) as charged:
+        async with running_ledger(cluster, in_force, event_writer, election, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
-            ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-            beside = Beside(
-                client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map, reports.saves.of
-            )
+            beside = Beside(settings, cluster, in_force, event_writer, charged, metrics, reports.saves.of)
             _gauges(metrics, in_force, cluster.known, charged, configurations)
             drain = Drain()
             drain.on_signals()
@@ -77,15 +72,11 @@ async def run(settings: Settings) -> None:
             checks = _checks(cluster.known, certificate)
             page = page_sources(
                 settings,
-                client,
-                cluster.known,
+                cluster,
                 in_force,
                 charged,
+                beside,
                 lambda: health_of(checks, cluster.known, configurations, in_force),
-                beside.verdicts,
-                beside.preemptions,
-                beside.use,
-                beside.at_risk.gpu_seconds,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
@@ -111,10 +102,9 @@ async def run(settings: Settings) -> None:
             await _serve_with(serving, *following, charged.run(), beside.run())
 
 
-async def _policy_in_force(
-    settings: Settings, client: Client, known: Watched, policy_map: PolicyMap, metrics: Metrics
-) -> PolicyInForce:
+async def _policy_in_force(settings: Settings, cluster: LiveCluster, metrics: Metrics) -> PolicyInForce:
     """The policy that is decided by, with what it takes of the cluster. Raises ConfigError, ApiError."""
+    known, policy_map = cluster.known, PolicyMap(settings.namespace, settings.config_map)
     in_force = PolicyInForce(
         settings.policy,
         lambda policy: [*map(str, disagreements(policy.tiers, known.classes()))],
@@ -122,11 +112,13 @@ async def _policy_in_force(
         reload_recorder(metrics),
     )
     try:
-        in_force.start(await last_published(client, policy_map))
+        in_force.start(await last_published(cluster.client, policy_map))
     except ConfigError as problem:
-        await tell_of_no_policy(client, policy_map, problem)
+        await tell_of_no_policy(cluster.client, policy_map, problem)
         raise
-    await _classes_followed(known, in_force)
+    classes = known.device_classes
+    await classes.follow(in_force.tell_classes)
+    await patiently("device classes", classes.wait_synced(), classes.problems)
     await _nodes_followed(known, in_force)
     return in_force
 
@@ -146,13 +138,6 @@ async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
     in_force.subscribe(follow)
     if in_force.current().flavors:
         await patiently("the labels of nodes", known.nodes.wait_synced(), known.nodes.problems)
-
-
-async def _classes_followed(known: Watched, in_force: PolicyInForce) -> None:
-    """The cluster's DeviceClasses, for the policy to count their devices. Raises ApiError."""
-    classes = known.device_classes
-    await classes.follow(in_force.tell_classes)
-    await patiently("device classes", classes.wait_synced(), classes.problems)
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:

@@ -75,10 +75,10 @@ def of_waits(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) 
     """How long the pod has waited that waits longest in each tier."""
 
     def oldest() -> Iterator[Sample]:
-        if not (charged.leading() and charged.knows_pods()):
+        if not charged.knows_pods():
             return
         since, now = {tier.name: "" for tier in in_force.current().tiers}, datetime.now(UTC).isoformat()
-        for pod in charged.waiting():
+        for pod in charged.pods.waiting():
             since[pod.tier] = min(since.get(pod.tier) or pod.since, pod.since)
         yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
 

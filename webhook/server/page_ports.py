@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Generic, Self, TypeVar
 
 import msgspec
@@ -10,22 +10,21 @@ import msgspec
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.listed import plugins_by_node, resource_slices, supply_of
+from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.gpu_seconds import counted_once
-from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
-from webhook.report.at_risk_now import RisksOf
-from webhook.report.gpus_now import GpusNow, HeldGpus, UseAt, gpus_now
-from webhook.report.latest import Preemption, VerdictGroup
+from webhook.report.gpus_now import GpusNow, HeldGpus, gpus_now
 from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import TenantShown, tenant_shown
+from webhook.server.beside import Beside
 from webhook.server.listener import listen
 from webhook.server.probes import Check
 from webhook.server.prometheus import AskedPrometheus
@@ -80,43 +79,38 @@ class _Listed(Generic[T]):
             return None
 
 
-async def _supply(client: Client, cluster: Watched) -> GpuSupply:
-    plugins, slices = await plugins_by_node(client), await resource_slices(client)
-    return supply_of(plugins, slices, cluster.device_classes.cluster_version)
-
-
 def page_sources(
     settings: Settings,
-    client: Client,
-    cluster: Watched,
+    cluster: LiveCluster,
     in_force: PolicyInForce,
     charged: RunningLedger,
+    beside: Beside,
     health: Callable[[], Mapping[str, str]],
-    verdicts: Iterable[VerdictGroup],
-    preemptions: Iterable[Preemption],
-    use: Iterable[UseAt],
-    at_risk: Callable[[], RisksOf],
 ) -> Sources:
     """Each part is read when somebody asks."""
+    client, known = cluster.client, cluster.known
 
-    nodes = _Listed(lambda: gpu_nodes(client, in_force.current()))
-    supply = _Listed(lambda: _supply(client, cluster))
+    async def supplied() -> GpuSupply:
+        plugins, slices = await plugins_by_node(client), await resource_slices(client)
+        return supply_of(plugins, slices, known.device_classes.cluster_version)
+
+    nodes, supply = _Listed(lambda: gpu_nodes(client, in_force.current())), _Listed(supplied)
     prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
-        if not (charged.leading() and charged.knows_pods()):
+        if not charged.knows_pods():
             return None
         found, tiers = await nodes.now(), [tier.name for tier in in_force.current().tiers]
-        held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.running()))
-        return gpus_now(tiers, held, charged.waiting(), found, cluster.tenant_name)
+        held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.pods.running()))
+        return gpus_now(tiers, held, charged.pods.waiting(), found, known.tenant_name)
 
     async def posture() -> Posture:
         policy = in_force.current()
         there = await supply.now() if policy.classes else None
-        return posture_of(policy, classes=cluster.classes(), supply=there or NO_SUPPLY)
+        return posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
 
     def tenants() -> Sequence[TenantShown]:
-        return [tenant_shown(each) for each in sorted(cluster.tenant_quotas(), key=lambda found: found.name)]
+        return [tenant_shown(each) for each in sorted(known.tenant_quotas(), key=lambda found: found.name)]
 
     def forward(pod: str) -> str:
         """Outside a cluster, where a kubeconfig is named, a replica is no pod."""
@@ -133,12 +127,12 @@ def page_sources(
         gpus,
         posture,
         tenants,
-        verdicts,
-        preemptions,
-        use,
+        beside.verdicts,
+        beside.preemptions,
+        beside.use,
         prometheus.name if prometheus else "",
         prometheus.day if prometheus else None,
-        at_risk,
+        beside.at_risk.gpu_seconds,
     )
 
 
