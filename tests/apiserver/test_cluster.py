@@ -392,7 +392,7 @@ class Counted:
         self.lists = 0
 
     async def project(self, seen: SeenPod) -> tuple[str, float | None] | None:
-        metadata = seen.pod.metadata
+        metadata = seen.metadata
         return (metadata.name, seen.ends_in) if metadata.namespace == self.namespace else None
 
     def changed(self, uid: str, value: tuple[str, float | None] | None) -> None:

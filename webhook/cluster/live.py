@@ -184,13 +184,13 @@ class LiveLookups(msgspec.Struct, frozen=True):
     async def group_members(self, namespace: str, source: GroupSource, name: str) -> list[Pod]:
         async with in_time(f"the pods of {namespace}"):
             found = await self._pods(namespace)
-            return [seen.pod for seen in found if source.named_by(seen.pod.metadata) == name]
+            return [seen for seen in found if source.named_by(seen.metadata) == name]
 
     async def claimants(self, namespace: str, claim: Metadata) -> list[tuple[Metadata, str]]:
         async with in_time(f"the pods of {namespace}"):
             named = await self._pods(namespace) if claim.name else ()
-            pods = {seen.pod.metadata.uid: seen for seen in (*named, *await self._controller(namespace, claim))}
-            return [(seen.pod.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
+            pods = {seen.metadata.uid: seen for seen in (*named, *await self._controller(namespace, claim))}
+            return [(seen.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -291,13 +291,13 @@ class LiveLookups(msgspec.Struct, frozen=True):
 
 
 def _names_something(seen: SeenPod) -> bool:
-    return bool(seen.pod.spec.resource_claims) or any(named_groups(seen.pod.metadata))
+    return bool(seen.spec.resource_claims) or any(named_groups(seen.metadata))
 
 
 def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:
     """What a pod calls a claim."""
-    controlled = seen.pod.metadata.uid == claim.controller_uid
-    for each in seen.pod.spec.resource_claims:
+    controlled = seen.metadata.uid == claim.controller_uid
+    for each in seen.spec.resource_claims:
         made = each.name == claim.annotations.get(MADE_FOR) or seen.made.get(each.name) == claim.name
         if each.resource_claim_name == claim.name if each.resource_claim_name is not None else controlled and made:
             yield each.name

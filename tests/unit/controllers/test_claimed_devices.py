@@ -8,7 +8,7 @@ from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.resource_claims import ClaimInformer
 from webhook.controllers.claimed_devices import Claimant, Claimants, Claimed, ClaimedDevices
-from webhook.objects.pods import Pod, PodClaim
+from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
 from webhook.policy.workloads.workload import Devices
@@ -50,7 +50,8 @@ def a_pod(made: str | None = None, **source: str) -> SeenPod:
         "metadata": {"name": "train-0", "namespace": "team-a", "uid": "1"},
         "spec": {"containers": [{"name": "main"}], "resourceClaims": [{"name": "gpu", **source}]},
     }
-    return SeenPod(view(tree, Pod), None, {"gpu": made} if made else {})
+    statuses = [{"name": "gpu", "resourceClaimName": made}]
+    return view({**tree, "status": {"resourceClaimStatuses": statuses}} if made else tree, SeenPod)
 
 
 OF_A_TEMPLATE: Any = {"resourceClaimTemplateName": "gpus"}

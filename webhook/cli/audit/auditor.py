@@ -12,7 +12,8 @@ from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_
 from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, judged_quickly
 from webhook.cli.progress import Steps
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
-from webhook.cluster.pod_listing import ListedPod, pod_summary
+from webhook.cluster.pod_informer import SeenPod
+from webhook.cluster.pod_listing import pod_summary
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
@@ -135,7 +136,7 @@ class WorkloadFiles:
 
     async def _pod(self, document: Document, gathering: Gathering[T]) -> None:
         try:
-            found = view(document.tree, ListedPod)
+            found = view(document.tree, SeenPod)
             pod = await pod_summary(found, self._policy, self.cluster.lookups.devices)
         except Refused as refused:
             raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
