@@ -11,7 +11,9 @@ from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
-from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import OBJECT, Missing, Reason, Refusal, Refused, Unreadable
+from webhook.objects.view import Tree
+from webhook.policy.assignment.kueue import without_default_classes
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.namespace_selector import NamespaceSelector
 from webhook.policy.values.tenants import Tenant, Usage
@@ -29,6 +31,14 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     whole: dict[str, Any]
     facts: Facts
     unread_runtime: str
+
+
+def workload_as_sent(raw: msgspec.Raw) -> Tree:
+    """Return a workload as its author sent it, without the class that Kueue defaults. Raises Refused for no object."""
+    tree = msgspec.json.decode(raw)
+    if not isinstance(tree, dict):
+        raise Refused(Reason.INVALID, "no-object", OBJECT)
+    return without_default_classes(tree)
 
 
 async def facts_of_workload(

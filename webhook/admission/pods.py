@@ -7,9 +7,8 @@ from msgspec import structs
 
 from webhook.admission import patch
 from webhook.admission.facts import demotion, facts_of, gang_uid, usage_met
-from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
+from webhook.admission.reviewer import KEPT_BYTES, Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
@@ -110,7 +109,7 @@ class PodReviewer(Reviewer, frozen=True):
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
-            kept = self.cluster.with_kept_owners()
+            kept = structs.replace(self.cluster, lookups=self.cluster.lookups.with_kept_owners())
             with suppress(Refused):
                 found = await self._decision(pod, request, kept)
                 if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):

@@ -15,9 +15,8 @@ from webhook.admission.podgroups import (
     SchedulingWorkloadReviewer,
 )
 from webhook.admission.pods import PodReviewer
-from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
-from webhook.admission.reviewer import Reviewer, Verdict, not_ours
+from webhook.admission.reviewer import RecentDecisions, Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
@@ -144,14 +143,15 @@ class Webhooks(msgspec.Struct, frozen=True):
         """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
             if isinstance(request, Truncated):
-                return request, _truncated(webhook, request)
+                unread = Refusal(Reason.INVALID, "unread", problem=request.problem)
+                return request, _undecided(request.problem) if request.for_now else _refused(webhook, unread)
             small = judgeable(request)
             if small is None:
                 return request, Verdict(warnings=(AdmissionWarning("let-in", refusal=TOO_LARGE),))
             if len(request.object) + len(request.old_object) > LARGE:
                 await asyncio.sleep(0)  # the turn of other reviews, between two stretches of work
             request = small
-            cluster = self.cluster.fresh()
+            cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
             reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent)
@@ -193,12 +193,6 @@ def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
 def _refused(webhook: str, refusal: Refusal) -> Verdict:
     """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
     return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
-
-
-def _truncated(webhook: str, request: Truncated) -> Verdict:
-    if request.for_now:
-        return _undecided(request.problem)
-    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.problem))
 
 
 def _undecided(problem: str) -> Verdict:

@@ -8,10 +8,9 @@ be applied twice. So a workload with a template in a list keeps all of its templ
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import structs
 
-from webhook.admission.facts import facts_of_workload
+from webhook.admission.facts import facts_of_workload, workload_as_sent
 from webhook.admission.patch import add, entries, escaped
 from webhook.admission.review import Operation, Request
 from webhook.admission.reviewer import Verdict, gang_booking
@@ -21,15 +20,12 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.managed_fields import is_filled_in
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
-from webhook.objects.refusal import OBJECT, Reason, Refused
 from webhook.objects.view import Tree, at, read, steps
 from webhook.policy.assignment.kueue import (
     COPIED_TO_TEMPLATES,
     PRIORITY_CLASS,
     QUEUE_CLASS,
-    changed_class,
     queues_workload,
-    without_default_classes,
     workload_class_due,
 )
 from webhook.policy.assignment.request import class_asked
@@ -48,14 +44,6 @@ from webhook.policy.written_keys import due
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
-
-
-def workload_as_sent(raw: msgspec.Raw) -> Tree:
-    """Return a workload as its author sent it, without the class that Kueue defaults. Raises Refused for no object."""
-    tree = msgspec.json.decode(raw)
-    if not isinstance(tree, dict):
-        raise Refused(Reason.INVALID, "no-object", OBJECT)
-    return without_default_classes(tree)
 
 
 async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -87,16 +75,6 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
             written.class_of("", rank)
     tenant = facts.tenant.name if facts.tenant else None
     return Verdict(decision.assignment, (*more, *written.operations()), warnings, tenant=tenant)
-
-
-def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
-    """The verdict on a workload; refused where this request writes the class of another tier into Kueue's label."""
-    if policy.kueue is None or verdict.refusal is not None or verdict.assignment is None:
-        return verdict
-    before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
-    after = read(request.object, Named).metadata.labels
-    problem = changed_class(before, after, verdict.assignment.tier, policy)
-    return structs.replace(verdict, refusal=problem)
 
 
 class _Written:

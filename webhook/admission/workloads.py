@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.facts import cannot_tell, facts_of_workload, usage_met
+from webhook.admission.facts import cannot_tell, facts_of_workload, usage_met, workload_as_sent
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
-from webhook.admission.workload_marks import held_to_class, marks, workload_as_sent
+from webhook.admission.workload_marks import marks
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked
 from webhook.objects.group_kind import GroupKind
@@ -21,6 +21,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
+from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, gang_in_two_tiers, unlisted_in
 from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant, Usage
@@ -64,7 +65,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         """
         # 1. Judge the object by itself, and what this request writes for Kueue.
         judged = await self._judged(request.object, request)
-        judged = replace(judged, verdict=held_to_class(request, judged.verdict, self.policy))
+        judged = replace(judged, verdict=_held_to_class(request, judged.verdict, self.policy))
 
         # 2. Of what will be booked ask whether the name is free.
         if judged.gang is not None:
@@ -172,6 +173,16 @@ class WorkloadReviewer(Reviewer, frozen=True):
                 )
                 return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
+
+
+def _held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
+    """The verdict on a workload; refused where this request writes the class of another tier into Kueue's label."""
+    if policy.kueue is None or verdict.refusal is not None or verdict.assignment is None:
+        return verdict
+    before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
+    after = read(request.object, Named).metadata.labels
+    problem = changed_class(before, after, verdict.assignment.tier, policy)
+    return replace(verdict, refusal=problem)
 
 
 def _grown(gang: GangDemand, before: GangDemand | None) -> bool:

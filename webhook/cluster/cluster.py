@@ -108,11 +108,3 @@ class Cluster(msgspec.Struct, frozen=True):
 
     known: Known
     lookups: Lookups
-
-    def fresh(self) -> "Cluster":
-        """The same for one review: nothing counts that was read before now of what a tenant may make anew."""
-        return Cluster(self.known, self.lookups.fresh())
-
-    def with_kept_owners(self) -> "Cluster":
-        """Return the same, but owners count that were read a moment before, such as for the mutating call."""
-        return Cluster(self.known, self.lookups.with_kept_owners())

@@ -272,8 +272,11 @@ class LiveLookups(msgspec.Struct, frozen=True):
 
         async def read_all() -> tuple[SeenPod, ...]:
             pages = self.client.list_pages(path("v1", "pods", namespace), RUNNING.params)
-            # one after another: a namespace may be full of large pods
-            found = [seen async for raw in listed_objects(pages) if _names_something(seen := seen_pod(raw))]
+            found: list[SeenPod] = []
+            async for raw in listed_objects(pages):  # one after another: a namespace may be full of large pods
+                seen = seen_pod(raw)
+                if seen.spec.resource_claims or any(named_groups(seen.metadata)):
+                    found.append(seen)
             return tuple(found)
 
         return await self.pods.get(namespace, read_all, self.since)
@@ -288,10 +291,6 @@ class LiveLookups(msgspec.Struct, frozen=True):
         except NotFound:
             return ()
         return (seen_pod(msgspec.json.encode(tree)),)
-
-
-def _names_something(seen: SeenPod) -> bool:
-    return bool(seen.spec.resource_claims) or any(named_groups(seen.metadata))
 
 
 def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:

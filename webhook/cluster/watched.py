@@ -260,8 +260,12 @@ class Watched(Reflectors):
     def __init__(self, client: Client) -> None:
         self._listeners: list[Callable[[], None]] = []
         self._overlaps: dict[str, Overlap] | None = None
-        self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
-        self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
+        self._classes = Informer(
+            client, _CLASSES, lambda raw: priority_class(msgspec.json.decode(raw)), Store(self._changed)
+        )
+        self._namespaces = Informer(
+            client, _NAMESPACES, lambda raw: namespace_of(read(raw, Named).metadata), Store(self._changed)
+        )
         self.quotas = TenantStore(self._changed)
         quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
@@ -344,11 +348,3 @@ class Watched(Reflectors):
 _CLASSES = Source(path("scheduling.k8s.io/v1", "priorityclasses"))
 _NAMESPACES = Source(path("v1", "namespaces"))
 _TENANT_QUOTAS = Source(path(API_VERSION, PLURAL))
-
-
-def _priority_class(raw: msgspec.Raw) -> PriorityClass:
-    return priority_class(msgspec.json.decode(raw))
-
-
-def _namespace(raw: msgspec.Raw) -> Namespace:
-    return namespace_of(read(raw, Named).metadata)

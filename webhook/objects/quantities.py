@@ -35,17 +35,14 @@ def quantity(value: object, field: str) -> Decimal:
     """
     if type(value) is str and value.isdecimal() and value.isascii() and len(value) <= 30:  # noqa: PLR2004
         return Decimal(value)  # the hot path: almost every request is a bare integer
-    text = "" if isinstance(value, bool) or _endless(value) else str(value)
+    # JSON knows integers of any length; Python refuses to write out those of many thousand digits.
+    endless = isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
+    text = "" if isinstance(value, bool) or endless else str(value)
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise Refused(Reason.INVALID, "no-quantity", field, value=text[:40])
     number, exponent, suffix = match.groups()
     return _EXACT.multiply(Decimal(number), Decimal(f"1e{exponent}") if exponent else _SUFFIX[suffix])
-
-
-def _endless(value: object) -> bool:
-    """JSON knows integers of any length; Python refuses to write out those of many thousand digits."""
-    return isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
 
 
 def is_parameter(value: object) -> bool:
