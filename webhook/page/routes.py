@@ -60,7 +60,11 @@ class Choice(msgspec.Struct, frozen=True):
         """The chosen one; of very many those that are worst off, the worst first."""
         if self.tenant:
             return [each for each in found if each.name == self.tenant]
-        return found if len(found) <= MOST_TENANTS else sorted(found, key=_worst)[:MOST_TENANTS]
+        if len(found) <= MOST_TENANTS:
+            return found
+        fullest = {each.name: max((sum(row.shares) for row in each.rows), default=0.0) for each in found}
+        worst = sorted(found, key=lambda each: (not each.problems, -fullest[each.name], each.name))
+        return worst[:MOST_TENANTS]
 
     def of_waits(self, found: Iterable[Waits]) -> list[Waits]:
         """Those of the tenant and tier."""
@@ -84,10 +88,6 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Choice()
-
-
-def _worst(tenant: TenantShown) -> tuple[bool, float, str]:
-    return not tenant.problems, -max((sum(row.shares) for row in tenant.rows), default=0.0), tenant.name
 
 
 SHOWN = 100

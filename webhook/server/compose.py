@@ -27,7 +27,6 @@ from webhook.report.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
 from webhook.server.bookings_port import BookingsPort
-from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
 from webhook.server.listener import listen
@@ -38,9 +37,9 @@ from webhook.server.probes import Check
 from webhook.server.record import reload_recorder
 from webhook.server.reports import ReportsPort
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve
-from webhook.server.running_ledger import RunningLedger, running_ledger
+from webhook.server.running_ledger import running_ledger
 from webhook.server.settings import Certificates, Settings
-from webhook.server.tls import LiveCertificate
+from webhook.server.tls import CertificateObjects, LiveCertificate
 
 
 async def run(settings: Settings) -> None:
@@ -65,7 +64,11 @@ async def run(settings: Settings) -> None:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
             beside = Beside(settings, cluster, in_force, event_writer, charged, metrics, reports.saves.of)
-            _gauges(metrics, in_force, cluster.known, charged, configurations)
+            gauges.of_policy(metrics, in_force)
+            gauges.of_leader(metrics, in_force, charged)
+            gauges.of_queues(metrics, cluster.known, charged)
+            gauges.of_tenants(metrics, cluster.known, charged.ledger)
+            gauges.of_process(metrics, cluster.known, configurations)
             drain = Drain()
             drain.on_signals()
             webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
@@ -148,26 +151,6 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     reports = service_names(settings.reports_service, settings.namespace) if settings.reports_port is not None else ()
     names = service_names(settings.service, settings.namespace, (*reports, *(settings.dns_names or ())))
     return SelfManaged(secret, configurations, names=names), configurations
-
-
-def _gauges(
-    metrics: Metrics,
-    in_force: PolicyInForce,
-    known: Watched,
-    charged: RunningLedger,
-    configurations: WebhookConfigurations,
-) -> None:
-    gauges.of_policy(metrics, in_force)
-    gauges.of_ledger(metrics, charged)
-    gauges.of_waits(metrics, in_force, charged)
-    gauges.of_pending(metrics, charged)
-    gauges.of_lines(metrics, charged)
-    gauges.of_heads(metrics, known, charged)
-    gauges.of_tenants(metrics, known, charged.ledger)
-    gauges.of_build(metrics)
-    gauges.of_configurations(metrics, configurations)
-    following = {"cluster": lambda: known.synced and not known.problems()}
-    gauges.of_caches(metrics, following)
 
 
 def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:

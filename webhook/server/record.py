@@ -165,8 +165,11 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
 def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     """Whom a refusal concerns."""
     metadata = _metadata(request)
+    # A pod that is refused a change is there already: its workload lacks none.
+    is_change = request.kind.kind == "Pod" and request.operation == "UPDATE"
+    mistake: EventReason = "UpdateRefused" if is_change else "Refused"
     return Notice(
-        reason="OverQuota" if verdict.over_quota and verdict.tenant else _mistake(request),
+        reason="OverQuota" if verdict.over_quota and verdict.tenant else mistake,
         kind=request.kind.kind,
         namespace=request.namespace,
         name=shown(_name(request, metadata)),
@@ -175,11 +178,6 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
         existing=_existing(request, metadata) if request.operation == "UPDATE" else None,
         over_quota_of=verdict.tenant if verdict.over_quota else None,
     )
-
-
-def _mistake(request: Request) -> EventReason:
-    """A pod that is refused a change is there already: its workload lacks none."""
-    return "UpdateRefused" if request.kind.kind == "Pod" and request.operation == "UPDATE" else "Refused"
 
 
 def _metadata(request: Request) -> Metadata:
