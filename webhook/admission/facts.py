@@ -44,7 +44,7 @@ def workload_as_sent(raw: msgspec.Raw) -> Tree:
 async def facts_of_workload(
     tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
-    """What is known about a workload of that kind. Raises Refused where it can't be read."""
+    """Gather what is known about a workload of that kind. Raises Refused where it can't be read."""
     whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
@@ -93,7 +93,7 @@ def _on_nodes_of(selector: NamespaceSelector, owner: Workload) -> Workload:
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
-    """The gang that a pod is of: by the workload that makes it, else by what the pod says itself."""
+    """Return the gang of a pod: that of the workload that makes it, or the one that the pod names itself."""
     return gang_among(facts.owners) or facts.together
 
 
@@ -108,9 +108,9 @@ def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str
 
 
 async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
-    """What a pod or a group may be demoted by: its tenant's usage without the claims it may share, or its gang's tier.
+    """Return what may demote a pod or a group: its tenant's usage without its own claims, or its gang's tier.
 
-    That gang was demoted as it was applied. Neither, where the tenant demotes nobody.
+    That gang was demoted as it was applied. A tenant that demotes nobody has neither.
     """
     gang, tenant = gang_of_pod(facts), facts.tenant
     if tenant is None or not tenant.demotes:
@@ -138,7 +138,7 @@ async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierP
 
 
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
-    """What the charge of a pod that exists rests on. Raises Refused where it can't be read."""
+    """Return the namespace and the devices that charge a pod that exists. Raises Refused where they can't be read."""
     try:
         return await cluster.known.namespace(namespace), await _devices(pod.spec, namespace, cluster)
     except Unreadable as problem:
@@ -146,14 +146,14 @@ async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Nam
 
 
 def cannot_tell(problem: Unreadable, what: str) -> Refusal:
-    """The refusal where a fact can't be read without which gpu-tiers can't say something. Any problem is the same."""
+    """Return the refusal for a needed fact that can't be read. Every such problem is the same mistake."""
     return Refusal(Reason.UNREADABLE, "unreadable", problem=Aside("as-told", text=str(problem)), what=what)
 
 
 async def _owners(
     controller: OwnerReference | None, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> tuple[Workload, ...]:
-    """The owners; where one can't be read, no tier is guessed unless the policy says so."""
+    """Return the owners. If one can't be read, no tier is guessed unless the policy says so."""
     if controller is None:
         return ()
     try:

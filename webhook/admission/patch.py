@@ -105,7 +105,7 @@ def _marks(
 
 
 def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
-    """What its claims ask for, and the gang on whose charge it draws: the leader counts a pod by these.
+    """Return the marks by which the leader counts a pod: what its claims ask for, and its gang.
 
     The pod's controller may be that gang, but whoever may edit pods may give it another one. A gang in a file has no
     uid. A mark that somebody else has written, or that was copied with the pod, says nothing.
@@ -180,7 +180,7 @@ def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) 
 
 
 def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
-    """What the plan adds to the spec; it holds nothing that the pod says itself."""
+    """Add the plan to the spec. The plan holds nothing that the pod says itself."""
     spec, near = pod.spec, plan.neighbours
     if near.pod_affinity is not None and spec.affinity is PodSpec().affinity:
         yield add("/spec/affinity", {"podAffinity": near.pod_affinity})

@@ -68,7 +68,7 @@ class PodReviewer(Reviewer, frozen=True):
         return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Whether a pod bears its tier, may have it, and fits the quota; then it is booked."""
+        """Check that a pod bears its tier, may have it, and fits the quota; then book it."""
         # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
         #    Audit nothing was patched, so it is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
@@ -117,7 +117,7 @@ class PodReviewer(Reviewer, frozen=True):
         return await self._decision(pod, request, self.cluster)
 
     async def _decision(self, pod: Pod, request: Request, cluster: Cluster) -> Decision | None:
-        """The decision at its own tier, or that of an earlier call. Nothing is looked up for a pod that isn't ours."""
+        """Return the decision at its own tier, or an earlier call's. Look nothing up for a pod that isn't ours."""
         if not may_concern(pod, self.policy):
             return None
         facts = await facts_of(pod, request.namespace, cluster, self.policy)
@@ -126,7 +126,7 @@ class PodReviewer(Reviewer, frozen=True):
         return self.recent.get(pod, facts, self.policy)
 
     async def _demoted(self, decision: Decision, request: Request, mode: Mode) -> Decision:
-        """The decision at the tier at which a tenant that demotes has room for the pod."""
+        """Return the decision at the tier in which a tenant that demotes has room for the pod."""
         pod, facts = decision.tier_request.pod, decision.tier_request.facts
 
         # 1. A pod of a gang runs at the tier of its gang.
@@ -157,7 +157,7 @@ class PodReviewer(Reviewer, frozen=True):
         return decide_pod(pod, facts, self.policy, usage) or decision
 
     async def _follows_an_ending_pod(self, pod: Pod, facts: Facts) -> bool:
-        """Whether a pod of the same workload is ending, by the labels that the outermost controller selects."""
+        """Tell whether a pod of the same workload is ending, by the labels that the outermost controller selects."""
         selects = next((each.selects for each in reversed(facts.owners) if each.selects), frozenset[str]())
         labels = {key: value for key, value in pod.metadata.labels.items() if key in selects}
         with suppress(Unreadable):
@@ -187,7 +187,7 @@ class PodReviewer(Reviewer, frozen=True):
         return usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
 
     async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
-        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
+        """Book the charge, or refuse it for lack of room; a tenant may want a warning instead."""
         charged = _charged(decision)
         if charged is None:
             return verdict
@@ -310,7 +310,7 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
 
 
 def _is_held(decision: Decision) -> bool:
-    """Whether it waits for its turn. A group of pods that no workload makes is let in as a whole or refused."""
+    """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused."""
     facts = decision.tier_request.facts
     if not _asks_for_gpus(decision):
         return _waits_with_gang(decision)
@@ -322,7 +322,7 @@ def _asks_for_gpus(decision: Decision) -> bool:
 
 
 def _waits_with_gang(decision: Decision) -> bool:
-    """Whether it is of a gang whose other pods wait for GPUs: it would begin without them."""
+    """Tell whether other pods of its gang are queued for GPUs: it would begin without them."""
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
         return False
@@ -330,6 +330,6 @@ def _waits_with_gang(decision: Decision) -> bool:
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:
-    """Whose quota a pod draws on, and what; None where nothing is booked for it."""
+    """Return the tenant whose quota a pod draws on, and its charge; None where nothing is booked for it."""
     tenant, charge = decision.tier_request.facts.tenant, decision.charge
     return (tenant, charge) if tenant and charge and tenant.charges(charge.gpus) else None

@@ -57,7 +57,7 @@ class RecentDecisions:
         self._by_maker: dict[tuple[str, str], tuple[_Kept, ...]] = {}
 
     def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
-        """The decision on a pod like this one, else one that is made now. Raises Refused."""
+        """Return the decision on a pod like this one, or make it now. Raises Refused."""
         if policy is not self._policy:
             self._policy, self._by_maker = policy, {}
             self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
@@ -82,7 +82,7 @@ class RecentDecisions:
 
 
 def _without_number(pod: Pod, facts: Facts, unread: frozenset[str]) -> Pod:
-    """The pod without what tells it from its siblings, unless a rule asks for it, or each shard is a run of its own."""
+    """Return the pod without what tells it from its siblings, except what a rule or a shard needs."""
     metadata = pod.metadata
     number = unread - {INDEX} if any(owner.shards for owner in facts.owners) else unread
     generated = metadata.generate_name
@@ -102,11 +102,11 @@ def _without(keys: frozenset[str], written: Mapping[str, str]) -> dict[str, str]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
+    """The verdict on an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `undecided`: the refusal is for now, because of something that passes. `hook` is what a pod gets for its end, or has
-    got already, and `placement` says how it lies to other pods. `workload` is the outermost one that makes it, as
-    Deployment/chat; "" where nothing is known to. All of them empty: the object is not ours.
+    `undecided`: the refusal is temporary. `hook` is what a pod gets for its end, or has got already, and `placement`
+    says how it is placed relative to other pods. `workload` is the outermost one that makes it, as Deployment/chat, ""
+    if none is known. If all are empty, the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -120,17 +120,17 @@ class Verdict(msgspec.Struct, frozen=True):
     undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:
-        """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
+        """Return the verdict with the quota's refusal, and with its warnings after those that are there."""
         return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings)
 
     @property
     def over_quota(self) -> bool:
-        """Whether it is the tenant's quota that refuses."""
+        """Whether the tenant's quota refuses."""
         return self.refusal is not None and self.refusal.reason is Reason.OVER_QUOTA
 
     @property
     def ours(self) -> bool:
-        """Whether anything was decided about the object: its tier, or that it is refused."""
+        """Whether anything was decided about the object: a tier, or a refusal."""
         return self.assignment is not None or self.refusal is not None
 
     @property
@@ -150,22 +150,22 @@ class Reviewer(msgspec.Struct, frozen=True):
     recent: RecentDecisions
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """What is written on an object at its CREATE. Raises Refused for a person's mistake."""
+        """Return what is written on an object at its CREATE. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """Whether an object may be stored as it is, and what is booked for it. Raises Refused likewise."""
+        """Judge whether an object may be stored as it is, and book it. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
     def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
-        """The shortfall, which says what of the usage is reserved for the queue."""
+        """Return the shortfall with the part of the usage that is reserved for the queue."""
         return structs.replace(
             short, reserved=self.ledger.reserved_for_queue(tenant, self.policy.tiers.rank(short.charge.tier))
         )
 
 
 def not_ours(request: Request) -> BadReview:
-    """What is said of a request that nobody reviews: the rules of the webhook configuration are wrong."""
+    """Return the error for a request that nobody reviews: the rules of the webhook configuration are wrong."""
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
@@ -175,7 +175,7 @@ def not_ours(request: Request) -> BadReview:
 
 
 async def with_free_name(verdict: Verdict, request: Request, plural: str, cluster: Cluster) -> Verdict:
-    """The verdict on a create, refused where an object of its name is stored. For a dry run nothing is booked.
+    """Refuse a create whose name is taken. A dry run passes, because nothing is booked for it.
 
     Such a create fails after all webhooks were asked, and a booking for it would stay until no create can be under way
     any more. That another object bears the name proves nothing then, for that may be deleted before this one is stored.
@@ -193,7 +193,7 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
 
 
 def gang_booking(request: Request, gang: GangDemand, tenant: Tenant, tiers: Tiers) -> GangBooking:
-    """What is booked for a workload. A new one may have no uid yet but its review's, and is generation 1."""
+    """Return the booking of a workload. A new workload may have no uid except its review's, and is generation 1."""
     metadata = read(request.object, Named).metadata
     kind = GroupKind(request.kind.group, request.kind.kind).qualified
     uid, generation = metadata.uid or request.uid, metadata.generation or 1

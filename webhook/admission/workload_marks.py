@@ -47,7 +47,7 @@ _JOB = GroupKind("batch", "Job")
 
 
 async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
+    """Return a workload's tier as a patch, if somebody reads it there. Raises Refused for a person's mistake."""
     kind = GroupKind(request.kind.group, request.kind.kind)
     forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
     if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
@@ -78,7 +78,7 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
 
 
 class _Written:
-    """What is to be written on a workload and its templates, gathered so that each absent map is made once."""
+    """Gathers what to write on a workload and its templates, so that each absent map is made once."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -97,7 +97,7 @@ class _Written:
         self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
 
     def operations(self) -> Iterator[Operation]:
-        """As a patch; what is there already is left out."""
+        """Return the patch without what is there already."""
         for path, name in self._classes.items():
             if at(at(self._tree, path), "spec.priorityClassName") != name:
                 yield add(f"{_pointer(path)}/spec/priorityClassName", name)
@@ -114,7 +114,7 @@ class _Written:
             yield from entries(f"{where}/{kind}", written, due(written, wanted))
 
     def reaches(self, member: Member) -> bool:
-        """Whether a template stands in the object itself, whole, and all the way down maps."""
+        """Tell whether a template stands in the object itself, whole, and all the way down maps."""
         template = at(self._tree, member.path) if member.form == "template" else None
         return isinstance(template, dict) and isinstance(template.get("spec"), dict)
 
@@ -175,7 +175,7 @@ async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Le
 
 
 async def _shortfall(request: Request, decision: WorkloadDecision, tenant: Tenant, ledger: Ledger) -> Shortfall | None:
-    """Where the whole has no room; of what is no gang, the first of its pods."""
+    """Return where the whole gang has no room, or the first pod of a workload that is no gang."""
     if decision.gang is None:
         charge, of_one = decision.leading.charge, decision.leading.least
         one_pod = structs.replace(charge, gpus=of_one.gpus) if charge and of_one else charge

@@ -59,7 +59,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return await marks(request, self.cluster, self.ledger, self.policy)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """A workload's verdict; on an update, a refusal of the same mistake that the old object had is only a warning.
+        """Judge a workload. On an update, a mistake that the old object had too is only a warning.
 
         It stays refused where it asks for more GPUs than before.
         """
@@ -96,7 +96,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return await self._booked(judged, before.gang, request, mode)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
-        """The verdict on the object by itself. At an update usage counts its own pods, so it is left out."""
+        """Judge the object by itself. At an update usage counts its own pods, so usage is left out."""
         cluster, policy = self.cluster, self.policy
         try:
             row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
@@ -129,7 +129,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
 
     def _no_room(self, judged: Judged, before: Judged) -> tuple[AdmissionWarning, ...]:
-        """What is said of a change by which it asks for more than has room now."""
+        """Return the warnings of a change that asks for more than has room now."""
         decision, tenant = judged.decision, judged.tenant
         if decision is None or tenant is None or tenant.charged_elsewhere or not judged.runs:
             return ()
@@ -142,7 +142,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return usage_met(self.ledger, tenant, rank, decision.shared)
 
     async def _booked(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
-        """The verdict once the gang is booked, if it asks for more than `before`.
+        """Book the gang, if it asks for more than `before`.
 
         It is booked at a lower tier if the tenant demotes.
         """
@@ -186,7 +186,7 @@ def _held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Ve
 
 
 def _grown(gang: GangDemand, before: GangDemand | None) -> bool:
-    """Whether it asks for more of anything than it did: what was let in needs no room again."""
+    """Tell whether it asks for more of anything than it did: what was admitted needs no room again."""
     was = _by_row(before.charges) if before else {}
     return any(gpus > was.get(key, Decimal(0)) for key, gpus in _by_row(gang.charges).items())
 
@@ -203,7 +203,7 @@ SCALE = "scale"
 
 
 class _ScaleSpec(View, frozen=True):
-    """What is wished for. No replicas are left out on the wire."""
+    """The wished number of replicas; zero is absent on the wire."""
 
     replicas: Any = None
 

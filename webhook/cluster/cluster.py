@@ -24,31 +24,31 @@ from webhook.policy.workloads.workload import Devices, Workload
 
 
 class Known(Protocol):
-    """What is watched, or was read once."""
+    """Facts that are watched, or were read once."""
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The live PriorityClasses by name."""
+        """Return the live PriorityClasses by name."""
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
+        """Return the active tenants, the oldest first."""
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: the oldest that selects it."""
+        """Return the tenant of a namespace: the oldest that selects it."""
 
     def namespaces(self) -> Sequence[Namespace]: ...
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace with its labels; one that is not known yet is read at once. Unreadable where it is gone."""
+        """Return a namespace with its labels, read at once if it is not known yet. Unreadable where it is gone."""
 
     def eviction(self) -> EvictionScope:
-        """What kube-scheduler evicts pods for."""
+        """Return what kube-scheduler evicts pods for."""
 
     def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a node by which flavors are told; none of a node that is not known."""
+        """Return the labels by which a node's flavor is known; none for an unknown node."""
 
 
 class Lookups(Protocol):
-    """What is looked up one by one. What can't be read raises Unreadable, where nothing else is said."""
+    """Single objects that are looked up. Raises Unreadable for what can't be read, unless a method says otherwise."""
 
     def fresh(self) -> Self:
         """Return the same for one review: nothing counts that was read before now, if it is kept at all."""
@@ -73,7 +73,7 @@ class Lookups(Protocol):
         """
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
-        """Whether an object of that name is stored now; no, where that can't be read."""
+        """Tell whether an object of that name is stored now. The answer is no where that can't be read."""
 
     async def pod_group(self, namespace: str, name: str) -> Group:
         """Return a PodGroup. Unreadable where it does not exist."""
@@ -97,14 +97,14 @@ class Lookups(Protocol):
         """Return the pods that wait for a ResourceClaim of that metadata, each with what it calls the claim."""
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod that has these labels is being deleted, and ends within twice its grace period."""
+        """Tell whether a pod with these labels is being deleted, and ends within twice its grace period."""
 
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
         """Return the ResourceQuotas of a namespace that may count pods with GPUs; none where they can't be read."""
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What is known, and what is looked up."""
+    """The known facts, and the look-ups."""
 
     known: Known
     lookups: Lookups

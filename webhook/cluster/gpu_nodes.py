@@ -67,7 +67,7 @@ def plugged_resources(raw: msgspec.Raw | bytes) -> dict[str, str]:
 
 
 async def gpu_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
-    """All nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
+    """List the nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
     return tuple([each for each in await all_nodes(client, policy) if each.gpus])
 
 

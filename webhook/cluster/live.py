@@ -19,7 +19,6 @@ from msgspec import structs
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.owners import Owner, complete_workload, completed_owner, links, require_named
 from webhook.cluster.pod_informer import RUNNING, SeenPod, seen_pod
-from webhook.cluster.stored_objects import in_time
 from webhook.cluster.views import (
     ResourceQuota,
     claimed_object,
@@ -28,7 +27,7 @@ from webhook.cluster.views import (
     native_quota,
     schedulers_group_of,
 )
-from webhook.cluster.watched import Watched
+from webhook.cluster.watched import Watched, in_time
 from webhook.kube.client import METADATA, Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import NoSuchApi, NotFound
@@ -71,7 +70,10 @@ class _Deletion(View, frozen=True):
     deletion_grace_period_seconds: int | None = None
 
     def is_ending(self, now: datetime) -> bool:
-        """A lost node never ends its pods. Kubernetes' own quota waits for twice the grace period too."""
+        """Tell whether it ends soon. A lost node never ends its pods.
+
+        The limit is twice the grace period, as in the quota of Kubernetes.
+        """
         grace = timedelta(seconds=self.deletion_grace_period_seconds or 0)
         return self.deletion_timestamp is not None and now < self.deletion_timestamp + grace
 
@@ -129,7 +131,7 @@ class LiveLookups(msgspec.Struct, frozen=True):
         return await complete_workload(tree, row, read)
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
-        """Return no where that can't be read: the API server looks after us."""
+        """Tell whether the name is taken. The answer is no where that can't be read: the API server looks after us."""
         try:
             async with in_time(f"{plural}/{name[:63]}"):
                 await self.client.get(path(api_version, plural, namespace, name), accept=METADATA)
@@ -294,7 +296,7 @@ class LiveLookups(msgspec.Struct, frozen=True):
 
 
 def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:
-    """What a pod calls a claim."""
+    """Yield what a pod calls a claim."""
     controlled = seen.metadata.uid == claim.controller_uid
     for each in seen.spec.resource_claims:
         made = each.name == claim.annotations.get(MADE_FOR) or seen.made.get(each.name) == claim.name

@@ -44,7 +44,7 @@ from webhook.sentences.sentence import told
 
 
 class ManifestStore:
-    """All objects that somebody gave us. One that names no namespace is in every one."""
+    """The objects that somebody gave us. An object without a namespace is in every one."""
 
     def __init__(self, objects: Iterable[Tree]) -> None:
         self._of_kind: dict[GroupKind, list[Tree]] = {}
@@ -150,7 +150,7 @@ class ReadOnce:
 
 
 class ReadOnceCluster(Cluster, frozen=True):
-    """What a command judges by."""
+    """The cluster that a command judges by."""
 
     known: ReadOnce
 
@@ -183,7 +183,7 @@ def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, P
 
 
 class Files:
-    """All that can be looked up of a cluster, among objects that don't change.
+    """Look-ups among objects that don't change.
 
     `workloads` completes the owners among them where their runtimes are elsewhere.
     """
@@ -264,11 +264,11 @@ class Files:
             raise Unreadable(f"{claim.source} can't be read: {told(refused)}") from refused
 
     async def group_members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
-        """None: the pods in files are judged by their groups."""
+        """Return none: the pods in files are judged by their groups."""
         return ()
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:  # noqa: ARG002
-        """None: a pod in a file waits for nothing yet."""
+        """Return none: a pod in a file waits for nothing yet."""
         return ()
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002
@@ -283,7 +283,7 @@ class Files:
 
 
 def _namespaces(store: ManifestStore) -> dict[str, Namespace]:
-    """By name, each with the label that the API server writes on it, and all metadata of one that is given twice."""
+    """Return namespaces by name, with the API server's label, and all metadata of one that is given twice."""
     found: dict[str, Metadata] = {}
     for each in _named(store, "Namespace"):
         before = found.get(each.name, Metadata(labels={NAME_LABEL: each.name}))

@@ -33,7 +33,7 @@ from webhook.sentences.sentence import sentence
 
 
 def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
-    """A training pod has, and any that bears a hook of ours which waits for a save.
+    """Tell whether a pod has work to lose: a training pod, and any pod with a hook of ours that waits for a save.
 
     It is training where its annotation `assigned-by` says that its type gave it its tier, else by what it shows.
     """
@@ -47,7 +47,7 @@ def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
 
 
 def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
-    """By the kind of its controller, else by itself."""
+    """Return the type that the kind of its controller shows, or the pod itself."""
     owner = pod.metadata.controller
     row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
     if row is not None and row.type is not None:
@@ -142,7 +142,7 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def preempted(self) -> bool:
-        """Whether the scheduler has evicted it for another pod, and it ends now.
+        """True if the scheduler has evicted it for another pod, and it ends now.
 
         The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons.
         """
@@ -151,7 +151,7 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def unscheduled(self) -> str:
-        """Why it has no node, in its scheduler's words; "" where none has looked."""
+        """The reason why it has no node, in its scheduler's words; "" where none has looked."""
         looked = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "False"))
         return next((each.message for each in looked), "")[:LONGEST_MESSAGE]
 
@@ -169,7 +169,7 @@ class SeenPod(Pod, frozen=True):
         return next((each.last_transition_time or "" for each in bound), "")
 
     def ends_within(self, grace: float) -> bool:
-        """Whether its kubelet has no more than so many seconds to end it."""
+        """Tell whether its kubelet has at most so many seconds to end it."""
         return self.ends_in is not None and self.ends_in <= LATE * grace
 
 
@@ -217,7 +217,7 @@ class PodInformer(Reflectors, Generic[T]):
         return metadata_of(raw).uid, await self._projected(raw)
 
     async def list_in(self, namespace: str) -> dict[str, T]:
-        """What is kept of the pods of one namespace, by uid, as the API server has them now.
+        """Return what is kept of the pods of one namespace, by uid, as the API server has them now.
 
         No list of all pods is under way meanwhile: handed on later, it would be the older one.
         """

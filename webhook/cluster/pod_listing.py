@@ -107,7 +107,7 @@ async def list_pods(
 async def pods_with_json(
     client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
 ) -> AsyncIterator[tuple[msgspec.Raw, PodSummary]]:
-    """The same, each with the whole object; what was stored by an API server that knows better is left out."""
+    """List the same pods, each with its whole object. An object that can't be read is left out."""
     async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
         try:
             yield raw, await pod_summary(read(raw, SeenPod), policy, claims)

@@ -26,7 +26,7 @@ class SeenClaim(msgspec.Struct, frozen=True):
 
 
 class ClaimInformer(Reflectors):
-    """All ResourceClaims. `changed` is called with the namespace/name of one that asks for something else than before.
+    """Watches all ResourceClaims. `changed` gets the namespace/name of one that asks for something else than before.
 
     The end of a claim is no change: its pods still hold what they held.
     """
@@ -39,7 +39,7 @@ class ClaimInformer(Reflectors):
         super().__init__(Reflector(client, source, self._projected, self._update, self._replace))
 
     def devices(self, key: str) -> tuple[Devices, ...] | None:
-        """What the claim of a namespace/name asks for; None where the watch knows none."""
+        """Return what the claim of a namespace/name asks for; None where the watch knows none."""
         uid = self._uids.get(key)
         return self._claims[uid].devices if uid is not None else None
 

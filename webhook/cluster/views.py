@@ -1,4 +1,4 @@
-"""What is read of single objects of a cluster: PriorityClasses, groups of pods, resource claims and ResourceQuotas."""
+"""Views of single objects of a cluster: PriorityClasses, groups of pods, resource claims and ResourceQuotas."""
 
 import msgspec
 
@@ -25,7 +25,7 @@ class _Class(View, frozen=True):
 
 
 def priority_class(tree: object) -> PriorityClass:
-    """A PriorityClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
+    """Return a PriorityClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
     found = view(tree, _Class)
     ours = found.metadata.labels.get("app.kubernetes.io/name") == "gpu-tiers"
     return PriorityClass(found.metadata.name, found.value, found.preemption_policy, found.global_default, ours)
@@ -44,7 +44,7 @@ def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
 
 
 def schedulers_group_of(tree: Tree, source: GroupSource, name: str) -> SchedulersGroup:
-    """The PodGroup of Volcano, of KAI or of the coscheduling plugin."""
+    """Return the PodGroup of Volcano, KAI or the coscheduling plugin."""
     class_name = at(tree, "spec.priorityClassName")
     pods = _count(at(tree, "spec.minMember"))
     return SchedulersGroup(source, name, pods, class_name if isinstance(class_name, str) else "")
@@ -63,7 +63,7 @@ def claimed_object(claim: PodClaim) -> tuple[str, str]:
 
 
 def devices_in(tree: object, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-    """What that object asks for. Raises Refused."""
+    """Return what the claim or template asks for. Raises Refused."""
     if claim.resource_claim_name is not None:
         return tuple(devices_of(view(tree, Claim).spec, claim.name, f"{namespace}/{claim.resource_claim_name}"))
     return tuple(devices_of(view(tree, ClaimTemplate).spec.spec, claim.name))
@@ -104,7 +104,7 @@ class ResourceQuota(View, frozen=True):
 
 
 def native_quota(found: ResourceQuota) -> NativeQuota | None:
-    """What is left of it; None where its scopes are not looked at."""
+    """Return what a ResourceQuota leaves; None for scopes that are passed over."""
     lines = (*(_Line(scope_name=each) for each in found.spec.scopes), *found.spec.scope_selector.match_expressions)
     if not {line.scope_name for line in lines} <= LOOKED_AT:
         return None

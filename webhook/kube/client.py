@@ -66,7 +66,7 @@ class Client:
     async def list_pages(
         self, path: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[Page]:
-        """All pages of a list, smaller ones where objects are large, for anybody may make hundreds of these.
+        """Yield all pages of a list, smaller ones where objects are large, because anybody may make hundreds of these.
 
         Raises Gone where it changed for too long while it was read.
         """

@@ -29,7 +29,7 @@ _SUFFIX: dict[str | None, Decimal] = {
 
 
 def quantity(value: object, field: str) -> Decimal:
-    """The number a quantity stands for, as "8", "8000m", "1k", 8 or 0.5 do.
+    """Return the number that a quantity stands for, as "8", "8000m", "1k", 8 or 0.5 do.
 
     Raises Refused naming the field when the value is no quantity.
     """
@@ -85,5 +85,5 @@ def written(number: Decimal) -> str:
 
 
 def written_gpus(number: Decimal) -> str:
-    """So many GPUs: "1 GPU", "0.5 GPUs"."""
+    """Return a number of GPUs as text: "1 GPU", "0.5 GPUs"."""
     return f"{written(number)} {'GPU' if number == 1 else 'GPUs'}"

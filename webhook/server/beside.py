@@ -1,4 +1,4 @@
-"""What a process does beside its reviews: it tells people of refusals and preemptions, and keeps what they look at."""
+"""Runs the work beside the reviews: it tells people of refusals and preemptions, and keeps what they look at."""
 
 import asyncio
 from collections.abc import Callable, Mapping

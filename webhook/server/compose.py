@@ -154,7 +154,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
 
 
 def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:
-    """What this replica says of itself to whoever checks it."""
+    """Return what this replica says of itself to whoever checks it."""
     name = settings.election.identity[:MOST_NAME]
 
     def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
@@ -165,7 +165,7 @@ def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certific
 
 
 def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:
-    """What /readyz asks. A policy is always in force once the process serves."""
+    """Return the checks of /readyz. A policy is always active once the process serves."""
 
     def caches() -> str | None:
         return None if known.synced else "not everything has been read from the API server yet"

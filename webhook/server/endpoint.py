@@ -37,7 +37,7 @@ WEBHOOKS = ("/mutate", "/validate")
 
 @dataclass(frozen=True)
 class Callers:
-    """What a caller must know or show. With nothing set anybody may ask, at paths that everybody knows."""
+    """The proof that a caller needs. With nothing set anybody may ask, at paths that everybody knows."""
 
     secret: str = ""
     """What the paths begin with, such as /SECRET/mutate."""
@@ -53,19 +53,19 @@ class Callers:
 
     @classmethod
     def told_by(cls, secret: Path | None, ca: Path | None, names: tuple[str, ...]) -> Self:
-        """By these files. Raises ConfigError."""
+        """Read these files. Raises ConfigError."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
         return cls(_secret_in(secret) if secret else "", _certificates_in(ca) if ca else None, frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
-        """The webhook that is asked at this path; None for whoever does not know where reviews are asked for."""
+        """Return the webhook at this path; None for a caller who does not know where reviews are asked for."""
         # compare_digest, and for both: a guess takes the same time however much of it is right.
         found = [webhook for webhook, here in self._paths.items() if compare_digest(here, path)]
         return found[0] if found else None
 
     def admits(self, certificate: dict[str, Any] | None) -> bool:
-        """Whether a client may ask who has shown this certificate, as ssl.SSLObject.getpeercert has it.
+        """Tell whether a client with this certificate may ask, as ssl.SSLObject.getpeercert has it.
 
         Its CA has been verified in the handshake.
         """
@@ -163,7 +163,7 @@ def check_head(scope: Scope) -> None:
 async def read_body(
     scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, seconds: float
 ) -> bytes:
-    """The whole body; its room is `held` as long as that is. Raises Cut (408, 413), or Disconnected."""
+    """Return the whole body; its room is kept as long as `held`. Raises Cut (408, 413), or Disconnected."""
     body = _Arriving(receive)
     try:
         async with asyncio.timeout(seconds):
@@ -291,7 +291,7 @@ class Endpoint:
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
 
     async def _request(self, scope: Scope, receive: Receive, held: ExitStack, seconds: float) -> Request:
-        """The decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
+        """Return the decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
 
         A review that can't be read is answered all the same, for who made it so would be let in by a failurePolicy that
         ignores a 4xx.
@@ -313,7 +313,7 @@ class Endpoint:
         raise problem
 
     async def _answer(self, request: Request, seconds: float) -> bytes:
-        """The handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
+        """Return the handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
         try:
             return await self._handler(request, seconds)
         except BadReview as error:
@@ -341,14 +341,14 @@ class Endpoint:
 
 @lru_cache(maxsize=64)
 def seconds_left(query: bytes, limits: Limits) -> float:
-    """How long a review may take by the `?timeout=Ns` that the API server appends, and by our own limit."""
+    """Return how long a review may take by the `?timeout=Ns` that the API server appends, and by our own limit."""
     found = _timeout.search(query)
     asked = float(found[1]) if found else limits.review_seconds
     return max(min(asked, limits.review_seconds) - limits.margin_seconds, 0.0)
 
 
 def _named(request: Request, path: str) -> dict[str, str]:
-    """What finds a review again in our log and in the API server's, without the object's content."""
+    """Return what finds a review again in our log and in the API server's, without the object's content."""
     return {
         "path": path,
         "uid": _short(request.uid),

@@ -1,4 +1,4 @@
-"""Where each gauge gets its values: which part of the running process is asked at a scrape."""
+"""Feeds the gauges: each asks a part of the running process at a scrape."""
 
 import platform
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ from webhook.server.running_ledger import RunningLedger
 
 
 def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
-    """The policy's mode and adoption, and since when it is in force; each of its tiers begins with no checkpoint."""
+    """Show the policy's mode and adoption, and since when it is active. Each of its tiers begins with no checkpoint."""
 
     def changed() -> None:
         for tier, outcome in product(in_force.current().tiers, get_args(Saved)):
@@ -61,14 +61,14 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
 
 
 def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) -> None:
-    """Whether this process leads, when it last counted, and while it leads, who waits for a node."""
+    """Show whether this process leads, when it last counted, and while it leads, which GPUs wait for a node."""
 
     def counted() -> Iterator[Sample]:
         if (last := charged.counted()) is not None:
             yield (), last
 
     def oldest() -> Iterator[Sample]:
-        """How long the pod of each tier has waited that waits longest."""
+        """Yield how long the oldest waiting pod of each tier has waited."""
         if not charged.knows_pods():
             return
         since, now = {tier.name: "" for tier in in_force.current().tiers}, datetime.now(UTC).isoformat()
@@ -87,7 +87,7 @@ def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger)
 
 
 def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
-    """Who waits for room in the quotas, while this process leads, and how long the heads of the queues have."""
+    """Show the pods that are queued while this process leads, and how long the heads of the queues have waited."""
 
     def held(number: Literal[0, 1]) -> Iterator[Sample]:
         for tenant, line in charged.lines.lines() if charged.leading() else ():
@@ -138,7 +138,7 @@ def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:
 
 
 def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfigurations) -> None:
-    """What runs, whether it has read the cluster, and whether both webhook configurations are there.
+    """Show the version, whether the cluster has been read, and whether both webhook configurations are there.
 
     An upgrade once left none, which nobody saw (CVE-2023-22651).
     """

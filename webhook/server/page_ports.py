@@ -1,4 +1,4 @@
-"""The page of this process: where it listens, who gets in, and where it gets what it shows.
+"""Serves the page of this process: where it listens, who gets in, and where it gets what it shows.
 
 The last day comes from a Prometheus where one is named. It is asked when somebody looks at the page, at most once a
 minute, and never by a review: what each tier held, and how many of its pods were evicted.
@@ -45,14 +45,14 @@ LOOPBACK = "127.0.0.1"
 
 
 class PagePorts(msgspec.Struct, frozen=True):
-    """Where the page listens: on loopback for whoever gets there, and on all addresses for those with a token."""
+    """The ports of the page: on loopback for whoever gets there, and on all addresses for readers with a token."""
 
     local: socket.socket | None
     guarded: socket.socket | None
 
     @classmethod
     def opened(cls, settings: Settings) -> Self:
-        """Those that the settings ask for. Raises OSError."""
+        """Open the ports that the settings ask for. Raises OSError."""
         local = listen(LOOPBACK, settings.page_port) if settings.page_port is not None else None
         guarded = listen(settings.host, settings.page_tls_port) if settings.page_tls_port is not None else None
         return cls(local, guarded)
@@ -72,14 +72,14 @@ T = TypeVar("T")
 
 
 class _Listed(Generic[T]):
-    """What is listed when somebody looks: nothing is watched for a page that nobody reads."""
+    """Lists objects when somebody looks: nothing is watched for a page that nobody reads."""
 
     def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
         self._ask = ask
         self._kept: TTLCache[str, T] = TTLCache(NODES_KEPT, 1)
 
     async def now(self) -> T | None:
-        """None where it can't be read, or not in time."""
+        """Return the list; None where it can't be read, or not in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
                 return await self._kept.get("", self._ask)
@@ -147,7 +147,7 @@ def page_sources(
 def health_of(
     checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, in_force: PolicyInForce
 ) -> Mapping[str, str]:
-    """What is wrong with each thing that is checked, "" where nothing is."""
+    """Return what is wrong with each thing that is checked, "" where nothing is."""
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
@@ -206,7 +206,7 @@ class AskedPrometheus:
         self._kept: TTLCache[str, DayOfUse] = TTLCache(KEPT, 1)
 
     async def day(self) -> DayOfUse:
-        """With a problem where there is no answer that can be drawn; never raises."""
+        """Return the last day, with a problem where there is no answer that can be drawn; never raises."""
         return await self._kept.get("", self._asked)
 
     async def _asked(self) -> DayOfUse:

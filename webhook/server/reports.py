@@ -1,6 +1,6 @@
-"""Hears how far trainings are. A port of its own, so that no pod needs the way to the reviews.
+"""Hears how far trainings are, on a port of its own, so that no pod can reach the reviews.
 
-Why a pod reports to every replica: each may lead next, and nothing has to be handed over then.
+A pod reports to every replica, because each may lead next, and then nothing has to be handed over.
 
 A report needs a projected token of its pod. It is read by the keys with which the API server signs tokens, which that
 publishes: https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery
@@ -129,7 +129,7 @@ BODY_SECONDS = 2.0
 
 
 class ReportsPort:
-    """Where trainings report, if the settings name a port; `saves` is what they told."""
+    """The port where trainings report, if the settings name one; `saves` is what they told."""
 
     def __init__(self, settings: Settings, client: Client, in_force: PolicyInForce, metrics: Metrics) -> None:
         """Raises OSError where the port is taken."""
@@ -169,7 +169,7 @@ def reports_app(tokens: PodTokens, saves: LastSaves, heard: Callable[[str], None
 
 
 async def _taken(request: Request, tokens: PodTokens, saves: LastSaves) -> tuple[str, str]:
-    """How a report was taken, as a row of the table below, and what is to be said with it."""
+    """Return how a report was taken, as a row of the table below, and what is to be said with it."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     try:
         pod = await tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")

@@ -39,7 +39,7 @@ from webhook.server.settings import Election
 
 
 class LedgerParts(msgspec.Struct, frozen=True):
-    """What a replica's ledger is made of, whether the replica leads or not. `ledger_parts` puts it together."""
+    """The parts of a replica's ledger, whether the replica leads or not. `ledger_parts` puts them together."""
 
     ledger: Accounts
     store: KubernetesStore
@@ -114,7 +114,7 @@ class RunningLedger(LedgerParts, frozen=True, kw_only=True):
     ports: tuple[AppPort, ...]
 
     def knows_pods(self) -> bool:
-        """Whether it leads, and has seen all pods, which takes a leader a moment."""
+        """Tell whether it leads and has seen all pods, which takes a leader a moment."""
         return self.leading() and self.pods.synced
 
 
@@ -156,7 +156,7 @@ async def running_ledger(
 
 
 def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
-    """What the review of a workload would book."""
+    """Return what tells the charges that the review of a workload would book."""
 
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy = in_force.current()

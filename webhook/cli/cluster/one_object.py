@@ -12,7 +12,7 @@ from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.listed import priority_classes
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ReadOnce, ReadOnceCluster, classes_in
-from webhook.cluster.stored_objects import stored_namespace
+from webhook.cluster.watched import stored_namespace
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
