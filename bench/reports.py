@@ -23,9 +23,8 @@ from localcluster.components import ISSUER
 from localcluster.ports import free_ports
 from localcluster.processes import Process
 from localcluster.waiting import wait_until
-from webhook.kube.pod_tokens import KEYS
 from webhook.policy.checkpoint.listen import AUDIENCE
-from webhook.server.reports import PATH
+from webhook.server.reports import KEYS, PATH
 
 PODS, PERIOD, ROUNDS = 5000, 30.0, 2
 HOST = "gpu-tiers-reports.gpu-tiers.svc"

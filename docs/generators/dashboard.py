@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cli.loss_report import growth
-from webhook.server.prometheus import held_by_tier
+from webhook.server.page_ports import held_by_tier
 
 WIDTH = 24
 """Columns of Grafana's grid."""

@@ -14,7 +14,7 @@ from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of, text_of
 from webhook.page.routes import rendered, use_chart
 from webhook.report.gpus_now import UseAt
-from webhook.server.prometheus import AskedPrometheus, evicted_by_tier
+from webhook.server.page_ports import AskedPrometheus, evicted_by_tier
 from webhook.server.settings import PrometheusServer
 
 from .promtool import promtool

@@ -7,7 +7,7 @@ import pytest
 
 from installation.readiness import wait_for_webhook
 from tests.alerts.server import Prometheus
-from webhook.server.prometheus import AskedPrometheus
+from webhook.server.page_ports import AskedPrometheus
 from webhook.server.settings import PrometheusServer
 
 from .installed import Installed, gpu_pod

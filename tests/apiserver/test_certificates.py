@@ -22,7 +22,7 @@ from certs.source import Bundle, CertificateError, Objects, Outdated, apply
 from localcluster import Cluster
 from webhook.kube.client import Client
 from webhook.kube.errors import Failed
-from webhook.server.certificate_objects import CertificateObjects
+from webhook.server.tls import CertificateObjects
 
 pytestmark = pytest.mark.apiserver
 

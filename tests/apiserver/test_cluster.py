@@ -279,24 +279,24 @@ async def test_a_chain_is_walked_nearest_first(lookups: LiveLookups, hands: Hand
     template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}}}
     spec = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
     nightly = reference("CronJob", "nightly", await hands.make("CronJob", "nightly", "batch/v1", spec=spec))
-    chain = await lookups.owners.chain(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"), BUILT_IN)
+    chain = await lookups.owners(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"), BUILT_IN)
     assert [str(owner) for owner in chain] == ["Job/nightly-1", "CronJob/nightly"]
     assert (chain[0].labels["team"], chain[0].members[0].count, chain[0].members[0].path) == ("a", 2, "spec.template")
 
 
 async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(lookups: LiveLookups, hands: Hands) -> None:
     true = await hands.make_job("train")
-    assert len(await lookups.owners.chain(hands.namespace, true, BUILT_IN)) == 1
+    assert len(await lookups.owners(hands.namespace, true, BUILT_IN)) == 1
     with pytest.raises(Unreadable, match="owner Job/train has another UID"):
-        await lookups.owners.chain(hands.namespace, reference("Job", "train", str(uuid.uuid4())), BUILT_IN)
+        await lookups.owners(hands.namespace, reference("Job", "train", str(uuid.uuid4())), BUILT_IN)
     with pytest.raises(Unreadable, match="owner Job/other does not exist"):
-        await lookups.owners.chain(hands.namespace, reference("Job", "other", true.uid), BUILT_IN)
+        await lookups.owners(hands.namespace, reference("Job", "other", true.uid), BUILT_IN)
 
 
 async def test_a_reference_never_leads_out_of_its_kind_and_namespace(lookups: LiveLookups, hands: Hands) -> None:
     for name in ("../../default/jobs/x", "..", "x?watch=1"):
         with pytest.raises(Unreadable, match="is not a valid name in the Kubernetes API"):
-            await lookups.owners.chain(hands.namespace, reference("Job", name, "1"), BUILT_IN)
+            await lookups.owners(hands.namespace, reference("Job", name, "1"), BUILT_IN)
 
 
 async def test_a_ring_of_owners_is_told(lookups: LiveLookups, hands: Hands) -> None:
@@ -305,14 +305,14 @@ async def test_a_ring_of_owners_is_told(lookups: LiveLookups, hands: Hands) -> N
     ring = json.dumps({"metadata": {"ownerReferences": [as_written(second)]}})
     await hands("patch", "job", "first", "--type=merge", "-p", ring)
     with pytest.raises(Unreadable, match="owner Job/second is among its own owners"):
-        await lookups.owners.chain(hands.namespace, second, BUILT_IN)
+        await lookups.owners(hands.namespace, second, BUILT_IN)
 
 
 async def test_the_walk_ends_at_a_kind_that_the_table_does_not_hold(lookups: LiveLookups, hands: Hands) -> None:
     parent = reference("ConfigMap", "plan", await hands.make("ConfigMap", "plan"), "v1")
-    chain = await lookups.owners.chain(hands.namespace, await hands.make_job("step", parent), BUILT_IN)
+    chain = await lookups.owners(hands.namespace, await hands.make_job("step", parent), BUILT_IN)
     assert [str(owner) for owner in chain] == ["Job/step"]
-    assert await lookups.owners.chain(hands.namespace, parent, BUILT_IN) == ()
+    assert await lookups.owners(hands.namespace, parent, BUILT_IN) == ()
 
 
 async def test_a_kind_that_the_cluster_does_not_serve_ends_the_walk(lookups: LiveLookups, hands: Hands) -> None:
@@ -321,7 +321,7 @@ async def test_a_kind_that_the_cluster_does_not_serve_ends_the_walk(lookups: Liv
         reference("PaddleJob", "train", "1", "kubeflow.org/v0"),
         reference("Job", "train", "1", "batch/v0"),
     ):
-        assert await lookups.owners.chain(hands.namespace, nowhere, BUILT_IN) == ()
+        assert await lookups.owners(hands.namespace, nowhere, BUILT_IN) == ()
 
 
 async def test_the_pods_of_one_job_cost_one_read(lookups: LiveLookups, client: Client, hands: Hands) -> None:
@@ -334,7 +334,7 @@ async def test_the_pods_of_one_job_cost_one_read(lookups: LiveLookups, client: C
         return await read(path, **options)
 
     client.get = counted  # type: ignore[method-assign]
-    await asyncio.gather(*(lookups.owners.chain(hands.namespace, owner, BUILT_IN) for _ in range(200)))
+    await asyncio.gather(*(lookups.owners(hands.namespace, owner, BUILT_IN) for _ in range(200)))
     assert reads == [f"/apis/batch/v1/namespaces/{hands.namespace}/jobs/wide"]
 
 
@@ -351,12 +351,12 @@ async def test_a_pod_group_tells_its_class(lookups: LiveLookups, client: Client,
     try:
         spec = {"schedulingPolicy": {"basic": {}}, "priorityClassName": name}
         await hands.make("PodGroup", "gang", version, spec=spec)
-        group = await lookups.groups.group(hands.namespace, "gang")
+        group = await lookups.pod_group(hands.namespace, "gang")
         assert (group.name, group.priority_class_name) == ("gang", name)
     finally:
         await hands("delete", "priorityclass", name)
     with pytest.raises(Unreadable, match="PodGroup/none does not exist"):
-        await lookups.groups.group(hands.namespace, "none")
+        await lookups.pod_group(hands.namespace, "none")
 
 
 async def test_claims_by_name_and_by_template(lookups: LiveLookups, client: Client, hands: Hands) -> None:
@@ -370,10 +370,10 @@ async def test_claims_by_name_and_by_template(lookups: LiveLookups, client: Clie
     await hands.make("ResourceClaimTemplate", "each", version, spec={"spec": spec})
     two, seven = Devices("gpu.example.com", 2, "gpus", "two"), Devices("mig.example.com", 7, "gpus", "any")
     shared = tuple(replace(each, claim=f"{hands.namespace}/shared") for each in (two, seven))
-    assert await lookups.claims.devices(hands.namespace, asking(resourceClaimName="shared")) == shared
-    assert await lookups.claims.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == (two, seven)
+    assert await lookups.devices(hands.namespace, asking(resourceClaimName="shared")) == shared
+    assert await lookups.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == (two, seven)
     with pytest.raises(Missing, match="ResourceClaimTemplate/none does not exist"):
-        await lookups.claims.devices(hands.namespace, asking(resourceClaimTemplateName="none"))
+        await lookups.devices(hands.namespace, asking(resourceClaimTemplateName="none"))
 
 
 def asking(**claim: str) -> PodClaim:
@@ -392,7 +392,7 @@ class Counted:
         self.lists = 0
 
     async def project(self, seen: SeenPod) -> tuple[str, float | None] | None:
-        metadata = seen.pod.metadata
+        metadata = seen.metadata
         return (metadata.name, seen.ends_in) if metadata.namespace == self.namespace else None
 
     def changed(self, uid: str, value: tuple[str, float | None] | None) -> None:

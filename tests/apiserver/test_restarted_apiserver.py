@@ -8,7 +8,7 @@ import pytest
 from localcluster import ControlPlane
 from webhook.kube.client import Client
 from webhook.kube.errors import Gone
-from webhook.server.certificate_objects import CertificateObjects
+from webhook.server.tls import CertificateObjects
 
 from .test_cluster import CLASSES, CRD, over_a_line, until, watching
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.config.kinds import OwnKindSection
 from webhook.config.load import parse
 from webhook.config.model import (
     CheckpointSection,
@@ -19,6 +18,7 @@ from webhook.config.model import (
     RuleSection,
     TierSection,
 )
+from webhook.config.sections import OwnKindSection
 from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Refuse, Render

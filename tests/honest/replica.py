@@ -82,7 +82,6 @@ class Replica:
         await known.device_classes.follow(self._in_force.tell_classes)
         await known.device_classes.wait_synced()
         self._parts = ledger_parts(
-            self.client,  # type: ignore[arg-type]
             cluster,
             self._in_force,
             _NoEvents(),  # type: ignore[arg-type]
@@ -120,7 +119,7 @@ class Replica:
     def lead(self, *, first: bool = False) -> None:
         """Get the Lease. `first`: nobody had it before."""
         identity = f"{self.name}_{next(_terms)}"
-        self._leading = asyncio.create_task(self._parts.leader(identity, H).lead(first))
+        self._leading = asyncio.create_task(self._parts.make_leader(identity, H).lead(first))
 
     async def stop_leading(self) -> None:
         if self._leading is not None:

@@ -287,7 +287,7 @@ def _told(observer: PodView) -> Callable[[str, Holding | None], None]:
 
 async def _holding(seen: SeenPod) -> Holding:
     """What a pod holds: as many GPUs as its label says."""
-    metadata = seen.pod.metadata
+    metadata = seen.metadata
     charge = Charge(_gpus(metadata.labels), None)
     return Holding(
         metadata.namespace,
@@ -297,8 +297,8 @@ async def _holding(seen: SeenPod) -> Holding:
         seen.preempted,
         metadata.name,
         metadata.annotations.get("gang", ""),
-        Gated(seen.pod.spec.priority or 0, metadata.creation_timestamp or "", seen.version)
-        if seen.pod.waits_for_quota
+        Gated(seen.spec.priority or 0, metadata.creation_timestamp or "", metadata.resource_version)
+        if seen.waits_for_quota
         else None,
     )
 

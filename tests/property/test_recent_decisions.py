@@ -11,7 +11,7 @@ from tests.builders import Tree, a_job, a_pod, a_policy
 from tests.builders.world import Answer, World
 from tests.property.pods import OWNERS, pods
 from tests.property.test_admission import POLICIES
-from webhook.admission import recent_decisions
+from webhook.admission import reviewer
 from webhook.objects.pods import Pod
 from webhook.policy.decide import decide_pod
 from webhook.policy.values.tier_policy import TierPolicy
@@ -72,9 +72,7 @@ async def test_a_fact_that_changed_is_not_passed_over() -> None:
 
 async def test_the_pods_of_a_gang_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[Pod] = []
-    monkeypatch.setattr(
-        recent_decisions, "decide_pod", lambda pod, *rest: decided.append(pod) or decide_pod(pod, *rest)
-    )
+    monkeypatch.setattr(reviewer, "decide_pod", lambda pod, *rest: decided.append(pod) or decide_pod(pod, *rest))
     world = World(JOBS[0])
     sent = World().sent(a_pod().running("torchrun", "train.py").asking().owned_by(JOBS[0]))
     for number in range(4):

@@ -11,7 +11,9 @@ from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
-from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import OBJECT, Missing, Reason, Refusal, Refused, Unreadable
+from webhook.objects.view import Tree
+from webhook.policy.assignment.kueue import without_default_classes
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.namespace_selector import NamespaceSelector
 from webhook.policy.values.tenants import Tenant, Usage
@@ -31,11 +33,19 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     unread_runtime: str
 
 
+def workload_as_sent(raw: msgspec.Raw) -> Tree:
+    """Return a workload as its author sent it, without the class that Kueue defaults. Raises Refused for no object."""
+    tree = msgspec.json.decode(raw)
+    if not isinstance(tree, dict):
+        raise Refused(Reason.INVALID, "no-object", OBJECT)
+    return without_default_classes(tree)
+
+
 async def facts_of_workload(
     tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
-    """What is known about a workload of that kind. Raises Refused where it can't be read."""
-    whole, unread = await cluster.lookups.workloads.completed(namespace, tree, row)
+    """Gather what is known about a workload of that kind. Raises Refused where it can't be read."""
+    whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
     facts = await facts_of(metadata, namespace, cluster, policy, own=own)
@@ -83,7 +93,7 @@ def _on_nodes_of(selector: NamespaceSelector, owner: Workload) -> Workload:
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
-    """The gang that a pod is of: by the workload that makes it, else by what the pod says itself."""
+    """Return the gang of a pod: that of the workload that makes it, or the one that the pod names itself."""
     return gang_among(facts.owners) or facts.together
 
 
@@ -98,9 +108,9 @@ def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str
 
 
 async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
-    """What a pod or a group may be demoted by: its tenant's usage without the claims it may share, or its gang's tier.
+    """Return what may demote a pod or a group: its tenant's usage without its own claims, or its gang's tier.
 
-    That gang was demoted as it was applied. Neither, where the tenant demotes nobody.
+    That gang was demoted as it was applied. A tenant that demotes nobody has neither.
     """
     gang, tenant = gang_of_pod(facts), facts.tenant
     if tenant is None or not tenant.demotes:
@@ -128,7 +138,7 @@ async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierP
 
 
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
-    """What the charge of a pod that exists rests on. Raises Refused where it can't be read."""
+    """Return the namespace and the devices that charge a pod that exists. Raises Refused where they can't be read."""
     try:
         return await cluster.known.namespace(namespace), await _devices(pod.spec, namespace, cluster)
     except Unreadable as problem:
@@ -136,18 +146,18 @@ async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Nam
 
 
 def cannot_tell(problem: Unreadable, what: str) -> Refusal:
-    """The refusal where a fact can't be read without which gpu-tiers can't say something. Any problem is the same."""
+    """Return the refusal for a needed fact that can't be read. Every such problem is the same mistake."""
     return Refusal(Reason.UNREADABLE, "unreadable", problem=Aside("as-told", text=str(problem)), what=what)
 
 
 async def _owners(
     controller: OwnerReference | None, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> tuple[Workload, ...]:
-    """The owners; where one can't be read, no tier is guessed unless the policy says so."""
+    """Return the owners. If one can't be read, no tier is guessed unless the policy says so."""
     if controller is None:
         return ()
     try:
-        owners = await cluster.lookups.owners.chain(namespace, controller, policy.kinds)
+        owners = await cluster.lookups.owners(namespace, controller, policy.kinds)
         return tuple([(await _with_devices(each, namespace, cluster, Missing))[0] for each in owners])
     except Unreadable:
         if policy.unreadable_owners == "DefaultTier":
@@ -157,7 +167,7 @@ async def _owners(
 
 async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
     scheduled = spec.scheduling_group
-    return await cluster.lookups.groups.group(namespace, scheduled.pod_group_name) if scheduled else None
+    return await cluster.lookups.pod_group(namespace, scheduled.pod_group_name) if scheduled else None
 
 
 def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
@@ -175,7 +185,7 @@ async def schedulers_groups(metadata: Metadata, namespace: str, cluster: Cluster
     """The groups of other schedulers that a pod names; nearly all pods name none. Raises Unreadable."""
     if _NAMING.isdisjoint((*metadata.labels, *metadata.annotations)):
         return ()
-    return tuple([await cluster.lookups.groups.schedulers_group(namespace, *named) for named in named_groups(metadata)])
+    return tuple([await cluster.lookups.schedulers_group(namespace, *named) for named in named_groups(metadata)])
 
 
 def _together(metadata: Metadata, group: Group | None, groups: Sequence[SchedulersGroup]) -> PodsTogether | None:
@@ -192,7 +202,7 @@ def _together(metadata: Metadata, group: Group | None, groups: Sequence[Schedule
 async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:
     found: list[Devices] = []
     for claim in spec.resource_claims:
-        found += await cluster.lookups.claims.devices(namespace, claim)
+        found += await cluster.lookups.devices(namespace, claim)
         require_few_devices(len(found))
     return tuple(found)
 
@@ -208,7 +218,7 @@ async def _with_devices(
     unread: list[str] = []
     for claim in claims:
         try:
-            found[claim] = await cluster.lookups.claims.devices(namespace, claim)
+            found[claim] = await cluster.lookups.devices(namespace, claim)
             require_few_devices(sum(map(len, found.values())))
         except passed as problem:
             unread.append(str(problem))

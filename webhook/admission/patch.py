@@ -105,7 +105,7 @@ def _marks(
 
 
 def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
-    """What its claims ask for, and the gang on whose charge it draws: the leader counts a pod by these.
+    """Return the marks by which the leader counts a pod: what its claims ask for, and its gang.
 
     The pod's controller may be that gang, but whoever may edit pods may give it another one. A gang in a file has no
     uid. A mark that somebody else has written, or that was copied with the pod, says nothing.
@@ -160,15 +160,14 @@ def _with_our_volume(listed: str) -> str:
 
 
 def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]]:
-    """Return what a container has to mount and doesn't yet."""
-    return [each for each in _mounts(container, plan) if not _mounted(container, each["mountPath"])]
+    """Return what a container has to mount and doesn't yet.
 
-
-def _mounts(container: Container, plan: HookPlan) -> Iterator[dict[str, Any]]:
-    """Where it sees the folder of the protocol, which is its own: the hooks of two would take each other's answer."""
-    if plan.folder:
-        yield {"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}
-    yield from (each.mount for each in plan.volumes)
+    Each container has a folder of the protocol of its own: the hooks of two would take each other's answer.
+    """
+    own = [{"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}] if plan.folder else []
+    mounted = {mount.mount_path.rstrip("/") for mount in container.volume_mounts}
+    wanted = (*own, *(each.mount for each in plan.volumes))
+    return [each for each in wanted if each["mountPath"].rstrip("/") not in mounted]
 
 
 def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) -> Iterator[Operation]:
@@ -181,7 +180,7 @@ def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) 
 
 
 def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
-    """What the plan adds to the spec; it holds nothing that the pod says itself."""
+    """Add the plan to the spec. The plan holds nothing that the pod says itself."""
     spec, near = pod.spec, plan.neighbours
     if near.pod_affinity is not None and spec.affinity is PodSpec().affinity:
         yield add("/spec/affinity", {"podAffinity": near.pod_affinity})
@@ -193,10 +192,6 @@ def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
     yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
     if plan.active_deadline_seconds is not None:
         yield add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)
-
-
-def _mounted(container: Container, folder: str) -> bool:
-    return any(mount.mount_path.rstrip("/") == folder.rstrip("/") for mount in container.volume_mounts)
 
 
 def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:

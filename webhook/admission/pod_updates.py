@@ -56,7 +56,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         return await self._moved(new, before, request.namespace, dry_run=request.dry_run or mode is Mode.Audit)
 
     async def _moved(self, pod: Pod, before: str | None, namespace: str, *, dry_run: bool) -> Verdict:
-        """The verdict once the charge has moved from one flavor to that which the pod names now, if there is room.
+        """Move the charge to the flavor that the pod names now, if there is room.
 
         A group of Kueue's moves with the first of its pods or not at all, as if all were like that one.
         """
@@ -86,7 +86,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         return verdict.fitted(pod_fit(self.with_reserved(answer, tenant), tenant, tiers))
 
     async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
-        """Why an update is refused by which another scheduler would rank a pod above its tier."""
+        """Return the refusal of an update that makes another scheduler rank a pod above its tier."""
         ours = self.policy.tiers.of_class(new.spec.priority_class_name) is not None
         if not ours or not rank_changes(old.metadata, new.metadata):
             return None
@@ -99,7 +99,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
 
 
 def changed_gang(old: Pod, new: Pod) -> Refusal | None:
-    """Why a changed mark of its gang is refused on an existing pod: it would count alone, beside the whole gang."""
+    """Return why an existing pod may not change the mark of its gang: it would count again, beside the whole gang."""
     before, after = (each.metadata.annotations.get(GANG, "") for each in (old, new))
     if before == after:
         return None
@@ -121,7 +121,7 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
-            waiting = await self.cluster.lookups.pods.claimants(request.namespace, claim)
+            waiting = await self.cluster.lookups.claimants(request.namespace, claim)
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "tell whose claim this is")) from problem
         problems = (outgrown(pod, entry, asked) for pod, entry in waiting)

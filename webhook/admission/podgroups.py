@@ -44,7 +44,7 @@ class PodGroupReviewer(Reviewer, frozen=True):
         return verdict_on(decided.decision, operations=tuple(patch.of_group(group, decided)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Whether a group bears its tier and may have it. Its pods are booked, not the group."""
+        """Check that a group bears its tier and may have it. Its pods are booked, not the group."""
         group = read(request.object, PodGroup)
         facts, model = await self._known(group, request.namespace, mode)
         decided = decide_group(group, facts, self.policy, model)
@@ -68,13 +68,13 @@ class PodGroupReviewer(Reviewer, frozen=True):
         facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
         if group.metadata.controller and not group_concerns(group, facts, self.policy):
             return facts, None
-        lookups = self.cluster.lookups.groups
+        lookups = self.cluster.lookups
         try:
             if group.spec.parent_composite_pod_group_name and mode is not Mode.Audit:
-                parent = await lookups.composite(namespace, group.spec.parent_composite_pod_group_name)
+                parent = await lookups.composite_pod_group(namespace, group.spec.parent_composite_pod_group_name)
                 if parent is not None:
                     return facts, parent
-            return facts, await lookups.template(namespace, group.template) if group.template else None
+            return facts, await lookups.pod_group_template(namespace, group.template) if group.template else None
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 
@@ -86,7 +86,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
     """Judges a group of another scheduler."""
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """A group's verdict, at its CREATE or when its class changes. Its pods are compared with it when they come.
+        """Judge a group at its CREATE or when its class changes. Its pods are compared with it when they come.
 
         A lower class than its pods' passes: so a scheduler's controllers may leave a gang that was demoted as it is.
         Raises Refused for a class that the tenant may not have, or one that contradicts the tier label.
@@ -100,7 +100,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
             if decide_group(group, facts, self.policy) is None:
                 class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, self.policy)
             there = (
-                await self.cluster.lookups.pods.members(request.namespace, source, group.metadata.name)
+                await self.cluster.lookups.group_members(request.namespace, source, group.metadata.name)
                 if group.metadata.name
                 else ()
             )
@@ -115,7 +115,7 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
     """Judges a Workload at its CREATE."""
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """The class of its templates as a patch. One that a controller made stays: its PodGroups are told by its owner.
+        """Write the class of its templates, unless a controller made it: then its owner tells its PodGroups.
 
         Templates that differ are refused already here. The API server of 1.37 refuses them before it asks the
         validating webhook, and does not name them.
@@ -132,7 +132,7 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
         return verdict_on(decision, operations=tuple(patch.of_scheduling_workload(found, decision)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - what can't be made is no mode's
-        """Whether PodGroups can be made of it. One that bears no tier is let in: its PodGroups get theirs."""
+        """Check that PodGroups can be made of it. One without a tier is admitted: its PodGroups get theirs."""
         found = read(request.object, SchedulingWorkload)
         if (problem := templates_disagree(found, self.policy)) is not None:
             return Verdict(refusal=problem)

@@ -7,9 +7,8 @@ from msgspec import structs
 
 from webhook.admission import patch
 from webhook.admission.facts import charged_facts, demotion, facts_of, gang_uid, usage_met
-from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
+from webhook.admission.reviewer import KEPT_BYTES, Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
@@ -69,7 +68,7 @@ class PodReviewer(Reviewer, frozen=True):
         return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Whether a pod bears its tier, may have it, and fits the quota; then it is booked."""
+        """Check that a pod bears its tier, may have it, and fits the quota; then book it."""
         # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
         #    Audit nothing was patched, so it is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
@@ -110,7 +109,7 @@ class PodReviewer(Reviewer, frozen=True):
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
-            kept = self.cluster.with_kept_owners()
+            kept = structs.replace(self.cluster, lookups=self.cluster.lookups.with_kept_owners())
             with suppress(Refused):
                 found = await self._decision(pod, request, kept)
                 if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):
@@ -118,7 +117,7 @@ class PodReviewer(Reviewer, frozen=True):
         return await self._decision(pod, request, self.cluster)
 
     async def _decision(self, pod: Pod, request: Request, cluster: Cluster) -> Decision | None:
-        """The decision at its own tier, or that of an earlier call. Nothing is looked up for a pod that isn't ours."""
+        """Return the decision at its own tier, or an earlier call's. Look nothing up for a pod that isn't ours."""
         if not may_concern(pod, self.policy):
             return None
         facts = await facts_of(pod, request.namespace, cluster, self.policy)
@@ -127,7 +126,7 @@ class PodReviewer(Reviewer, frozen=True):
         return self.recent.get(pod, facts, self.policy)
 
     async def _demoted(self, decision: Decision, request: Request, mode: Mode) -> Decision:
-        """The decision at the tier at which a tenant that demotes has room for the pod."""
+        """Return the decision at the tier in which a tenant that demotes has room for the pod."""
         pod, facts = decision.tier_request.pod, decision.tier_request.facts
 
         # 1. A pod of a gang runs at the tier of its gang.
@@ -159,11 +158,11 @@ class PodReviewer(Reviewer, frozen=True):
         return decide_pod(pod, facts, self.policy, usage) or decision
 
     async def _follows_an_ending_pod(self, pod: Pod, facts: Facts) -> bool:
-        """Whether a pod of the same workload is ending, by the labels that the outermost controller selects."""
+        """Tell whether a pod of the same workload is ending, by the labels that the outermost controller selects."""
         selects = next((each.selects for each in reversed(facts.owners) if each.selects), frozenset[str]())
         labels = {key: value for key, value in pod.metadata.labels.items() if key in selects}
         with suppress(Unreadable):
-            return bool(labels) and await self.cluster.lookups.pods.is_any_ending(facts.namespace.name, labels)
+            return bool(labels) and await self.cluster.lookups.is_any_ending(facts.namespace.name, labels)
         return False
 
     async def _bound(self, pod: Pod, namespace: str) -> None:
@@ -189,7 +188,7 @@ class PodReviewer(Reviewer, frozen=True):
         return usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
 
     async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
-        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
+        """Book the charge, or refuse it for lack of room; a tenant may want a warning instead."""
         charged = _charged(decision)
         if charged is None:
             return verdict
@@ -199,14 +198,15 @@ class PodReviewer(Reviewer, frozen=True):
             return verdict
         if isinstance(answer, Booked):
             return await self._with_the_same_claims(verdict, decision, request)
-        native = await self.cluster.lookups.quotas.native(request.namespace)
+        native = await self.cluster.lookups.native_quotas(request.namespace)
         short, group = self.with_reserved(answer, charged[0]), booking.group.name if booking.group else ""
         return verdict.fitted(without_room(decision, short, native, group))
 
     async def _with_the_same_claims(self, verdict: Verdict, decision: Decision, request: Request) -> Verdict:
         """The verdict, or a refusal where a claim was made anew while the booking waited for room. Raises Refused."""
         pod = decision.tier_request.pod
-        _, devices = await charged_facts(pod, request.namespace, self.cluster.fresh())
+        cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
+        _, devices = await charged_facts(pod, request.namespace, cluster)
         return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
 
     async def _retried(self, booking: Booking, facts: Facts) -> Booking:
@@ -222,10 +222,10 @@ class PodReviewer(Reviewer, frozen=True):
         at_once = sum(member.count for member in maker.members) if maker else 0
         if not 0 < at_once <= len(unseen) or booking.name in unseen.values():
             return booking
-        names = self.cluster.lookups.names
+        is_taken = self.cluster.lookups.is_name_taken
         oldest = list(unseen.items())[:MOST_READ]
         try:
-            stored = [await names.is_taken("v1", "pods", booking.namespace, name) for _, name in oldest]
+            stored = [await is_taken("v1", "pods", booking.namespace, name) for _, name in oldest]
         except Unreadable:
             return booking
         retries = (slot for (slot, _), is_stored in zip(oldest, stored, strict=True) if not is_stored)
@@ -322,7 +322,7 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
 
 
 def _is_held(decision: Decision) -> bool:
-    """Whether it waits for its turn. A group of pods that no workload makes is let in as a whole or refused."""
+    """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused."""
     facts = decision.tier_request.facts
     if not _asks_for_gpus(decision):
         return _waits_with_gang(decision)
@@ -334,7 +334,7 @@ def _asks_for_gpus(decision: Decision) -> bool:
 
 
 def _waits_with_gang(decision: Decision) -> bool:
-    """Whether it is of a gang whose other pods wait for GPUs: it would begin without them."""
+    """Tell whether other pods of its gang are queued for GPUs: it would begin without them."""
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
         return False
@@ -342,6 +342,6 @@ def _waits_with_gang(decision: Decision) -> bool:
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:
-    """Whose quota a pod draws on, and what; None where nothing is booked for it."""
+    """Return the tenant whose quota a pod draws on, and its charge; None where nothing is booked for it."""
     tenant, charge = decision.tier_request.facts.tenant, decision.charge
     return (tenant, charge) if tenant and charge and tenant.charges(charge.gpus) else None

@@ -55,13 +55,13 @@ class GroupVersionResource(View, frozen=True):
 
 
 class User(View, frozen=True):
-    """Who sent the request to the API server."""
+    """The sender of the request to the API server."""
 
     username: str = ""
 
 
 class Request(View, frozen=True):
-    """What the API server asks. `object` and `old_object` stay bytes until somebody reads them."""
+    """The request of the API server. `object` and `old_object` stay bytes until somebody reads them."""
 
     uid: str
     kind: GroupVersionKind = GroupVersionKind()
@@ -105,7 +105,7 @@ _decoder = msgspec.json.Decoder(_Review)
 
 
 def decode(body: bytes) -> Request:
-    """The request in an AdmissionReview. Raises BadReview with what is wrong."""
+    """Return the request in an AdmissionReview. Raises BadReview with what is wrong."""
     try:
         review = _decoder.decode(body)
     except RecursionError:
@@ -121,7 +121,7 @@ def decode(body: bytes) -> Request:
 
 
 def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated | None:
-    """The review that begins so, with why no more of it is read; None where nobody can tell which review that is."""
+    """Return the review that begins like this, and why its rest is not read; None where that can't be told."""
     beginning, follows, _ = head[:HEAD_BYTES].partition(_AFTER_NAMES)
     if not follows:
         return None
@@ -133,7 +133,7 @@ def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated 
 
 
 def judgeable(request: Request) -> Request | None:
-    """The review, of large objects without what nobody judges: managedFields, and a status that a controller fills.
+    """Return the review; large objects lose what nobody judges: managedFields, and a status that a controller fills.
 
     Raises Refused where an object is too large nevertheless. None: it is no pod, and was too large before the
     update already; it is let in, and its pods are judged one by one.
@@ -149,7 +149,7 @@ def judgeable(request: Request) -> Request | None:
 
 
 def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
-    """The object if it is small enough, else what is judged of it; None where that is too large."""
+    """Return the object if it is small enough, or the part of it that is judged; None where that is too large."""
     if _is_small(raw):
         return raw
     members = msgspec.json.decode(raw, type=_Members)
@@ -163,7 +163,7 @@ def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
 
 
 def _is_small(raw: msgspec.Raw) -> bool:
-    """By commas and opening brackets, those in texts among them: an object never has more parts than of these."""
+    """Count commas and opening brackets, also those in texts: an object never has more parts than of these."""
     if len(raw) <= MOST_PARTS:
         return True
     text, counted = bytes(raw), 0
@@ -226,5 +226,5 @@ def _printable(warning: str) -> str:
 
 
 def flat(text: str) -> str:
-    """On one line and without control characters, which a terminal would obey."""
+    """Return the text on one line and without control characters, which a terminal would obey."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

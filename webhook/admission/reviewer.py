@@ -1,33 +1,112 @@
-"""What judges the reviews of one kind of object, at one operation, and the verdict that it gives."""
+"""The base of all reviewers, the verdict that they give, and the decisions on pods that they keep for a moment.
 
+A pod like one that was decided a moment ago gets that decision, without the steps to it. decide_pod is pure: from equal
+values it makes an equal decision. So all of them are compared, the policy, the facts and the pod, except for what tells
+a pod from its siblings and no decision reads. Nothing here grows old: where a fact has changed, nothing is equal.
+"""
+
+import re
+from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
 from msgspec import structs
 
-from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.pods import Named
+from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Reason, Refusal
 from webhook.objects.view import read
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
+from webhook.policy.checkpoint.listen import INDEX
+from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.quota.charges import Fit, GangDemand, Shortfall
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import Tiers
 
+KEPT_BYTES = 16_384
+"""Of an object at most whose decision is kept. Pods have 2 to 10 KB; larger ones would hold memory for nothing."""
+MOST_MAKERS, MOST_OF_ONE = 64, 4
+"""Workloads whose pods come together, and decisions of each: as it was sent and as it was patched, of two templates."""
+
+OF_ONE_POD = frozenset({INDEX, "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"})
+"""Labels and annotations by which the controllers of Jobs and StatefulSets number their pods."""
+_NUMBER = re.compile(r"-\d+(?=-?$)")
+"""At the end of a name: an Indexed Job generates NAME-INDEX-, a StatefulSet writes NAME-INDEX."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    pod: Pod
+    facts: Facts
+    decision: Decision
+
+
+class RecentDecisions:
+    """Keep the decisions on the pods that came last, of a few workloads, under one policy."""
+
+    def __init__(self) -> None:
+        self._policy: TierPolicy | None = None
+        self._unread = OF_ONE_POD
+        """Of those keys the ones that no rule of the policy asks for."""
+        self._by_maker: dict[tuple[str, str], tuple[_Kept, ...]] = {}
+
+    def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
+        """Return the decision on a pod like this one, or make it now. Raises Refused."""
+        if policy is not self._policy:
+            self._policy, self._by_maker = policy, {}
+            self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
+        maker, alike = (facts.namespace.name, pod.metadata.controller_uid), _without_number(pod, facts, self._unread)
+        kept = self._by_maker.get(maker, ())
+        for each in kept:
+            # Nothing is decided by `holders`: it is what a decision has counted already.
+            same_facts = structs.replace(facts, holders=each.facts.holders) == each.facts
+            if each.pod == alike and same_facts:
+                asked = structs.replace(each.decision.tier_request, pod=pod, facts=facts)
+                return structs.replace(each.decision, tier_request=asked)
+        decision = decide_pod(pod, facts, policy)
+        if decision is not None:
+            self._keep(maker, (_Kept(alike, facts, decision), *kept[: MOST_OF_ONE - 1]))
+        return decision
+
+    def _keep(self, maker: tuple[str, str], kept: tuple[_Kept, ...]) -> None:
+        self._by_maker.pop(maker, None)
+        if len(self._by_maker) >= MOST_MAKERS:
+            del self._by_maker[next(iter(self._by_maker))]
+        self._by_maker[maker] = kept
+
+
+def _without_number(pod: Pod, facts: Facts, unread: frozenset[str]) -> Pod:
+    """Return the pod without what tells it from its siblings, except what a rule or a shard needs."""
+    metadata = pod.metadata
+    number = unread - {INDEX} if any(owner.shards for owner in facts.owners) else unread
+    generated = metadata.generate_name
+    alike = structs.replace(
+        metadata,
+        uid="",
+        name="" if generated else _NUMBER.sub("", metadata.name),
+        generate_name=_NUMBER.sub("", generated),
+        labels=_without(number, metadata.labels),
+        annotations=_without(number, metadata.annotations),
+    )
+    return structs.replace(pod, metadata=alike)
+
+
+def _without(keys: frozenset[str], written: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in written.items() if key not in keys}
+
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
+    """The verdict on an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `undecided`: the refusal is for now, because of something that passes. `hook` is what a pod gets for its end, or has
-    got already, and `placement` says how it lies to other pods. `workload` is the outermost one that makes it, as
-    Deployment/chat; "" where nothing is known to. All of them empty: the object is not ours.
+    `undecided`: the refusal is temporary. `hook` is what a pod gets for its end, or has got already, and `placement`
+    says how it is placed relative to other pods. `workload` is the outermost one that makes it, as Deployment/chat, ""
+    if none is known. If all are empty, the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -41,17 +120,17 @@ class Verdict(msgspec.Struct, frozen=True):
     undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:
-        """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
+        """Return the verdict with the quota's refusal, and with its warnings after those that are there."""
         return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings)
 
     @property
     def over_quota(self) -> bool:
-        """Whether it is the tenant's quota that refuses."""
+        """Whether the tenant's quota refuses."""
         return self.refusal is not None and self.refusal.reason is Reason.OVER_QUOTA
 
     @property
     def ours(self) -> bool:
-        """Whether anything was decided about the object: its tier, or that it is refused."""
+        """Whether anything was decided about the object: a tier, or a refusal."""
         return self.assignment is not None or self.refusal is not None
 
     @property
@@ -63,9 +142,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Reviewer(msgspec.Struct, frozen=True):
-    """Holds what one review is judged by: the cluster as it is now, the ledger, the policy in force, and what was
-    decided of the pods before.
-    """
+    """Judges the reviews of one kind of object at one operation, by the cluster as it is now and the active policy."""
 
     cluster: Cluster
     ledger: Ledger
@@ -73,22 +150,22 @@ class Reviewer(msgspec.Struct, frozen=True):
     recent: RecentDecisions
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """What is written on an object at its CREATE. Raises Refused for a person's mistake."""
+        """Return what is written on an object at its CREATE. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """Whether an object may be stored as it is, and what is booked for it. Raises Refused likewise."""
+        """Judge whether an object may be stored as it is, and book it. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
     def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
-        """The shortfall, which says what of the usage is reserved for the queue."""
+        """Return the shortfall with the part of the usage that is reserved for the queue."""
         return structs.replace(
             short, reserved=self.ledger.reserved_for_queue(tenant, self.policy.tiers.rank(short.charge.tier))
         )
 
 
 def not_ours(request: Request) -> BadReview:
-    """What is said of a request that nobody reviews: the rules of the webhook configuration are wrong."""
+    """Return the error for a request that nobody reviews: the rules of the webhook configuration are wrong."""
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
@@ -98,7 +175,7 @@ def not_ours(request: Request) -> BadReview:
 
 
 async def with_free_name(verdict: Verdict, request: Request, plural: str, cluster: Cluster) -> Verdict:
-    """The verdict on a create, refused where an object of its name is stored. For a dry run nothing is booked.
+    """Refuse a create whose name is taken. A dry run passes, because nothing is booked for it.
 
     Such a create fails after all webhooks were asked, and a booking for it would stay until no create can be under way
     any more. That another object bears the name proves nothing then, for that may be deleted before this one is stored.
@@ -108,7 +185,7 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
     if request.operation != "CREATE" or request.dry_run or not name or verdict.refusal:
         return verdict
     api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    if not await cluster.lookups.names.is_taken(api_version, plural, request.namespace, name):
+    if not await cluster.lookups.is_name_taken(api_version, plural, request.namespace, name):
         return verdict
     resource = f"{plural}.{kind.group}" if kind.group else plural
     refusal = Refusal(Reason.NAME_TAKEN, "name-taken", resource=resource, name=name)
@@ -116,7 +193,7 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
 
 
 def gang_booking(request: Request, gang: GangDemand, tenant: Tenant, tiers: Tiers) -> GangBooking:
-    """What is booked for a workload. A new one may have no uid yet but its review's, and is generation 1."""
+    """Return the booking of a workload. A new workload may have no uid except its review's, and is generation 1."""
     metadata = read(request.object, Named).metadata
     kind = GroupKind(request.kind.group, request.kind.kind).qualified
     uid, generation = metadata.uid or request.uid, metadata.generation or 1

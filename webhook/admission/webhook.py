@@ -15,9 +15,8 @@ from webhook.admission.podgroups import (
     SchedulingWorkloadReviewer,
 )
 from webhook.admission.pods import PodReviewer
-from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
-from webhook.admission.reviewer import Reviewer, Verdict, not_ours
+from webhook.admission.reviewer import RecentDecisions, Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
@@ -68,7 +67,7 @@ Record = Callable[[str, Request, Verdict, Mode], None]
 
 
 class Webhooks(msgspec.Struct, frozen=True):
-    """Answers reviews. `policy` gives the policy in force, which may change between two reviews."""
+    """Answers reviews. `policy` gives the active policy, which may change between two reviews."""
 
     cluster: Cluster
     ledger: Ledger
@@ -77,7 +76,7 @@ class Webhooks(msgspec.Struct, frozen=True):
     recent: RecentDecisions = msgspec.field(default_factory=RecentDecisions)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
-        """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""
+        """Answer with a patch, or with a refusal where that can't be made or the name is taken."""
         return await self._answer("mutate", request, seconds)
 
     async def validate(self, request: Request, seconds: float | None = None) -> bytes:
@@ -89,7 +88,7 @@ class Webhooks(msgspec.Struct, frozen=True):
         return await self._answer("validate", request, seconds)
 
     async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
-        """What is not decided within `seconds` seconds is refused for now: failurePolicy might let it in."""
+        """Answer within `seconds` seconds, or refuse for now: failurePolicy might let the object in."""
         policy, clock = self.policy(), asyncio.timeout(seconds)
         mode, judged = policy.mode, request
         try:
@@ -109,14 +108,14 @@ class Webhooks(msgspec.Struct, frozen=True):
         return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
     def _told(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
-        """Warnings in every mode: who writes a TenantQuota, or labels a namespace, sets gpu-tiers up."""
+        """Answer with warnings in every mode: a TenantQuota or a namespace is written to set gpu-tiers up."""
         policy = self.policy()
         verdict = judge(request, policy)
         self.record("validate", request, verdict, policy.mode)
         return review.allow(request, warnings=[*map(sentence, verdict.warnings)])
 
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
-        """Nothing is refused: the CRD refuses what is broken."""
+        """Warn about a TenantQuota. Nothing is refused here, because the CRD refuses what is broken."""
         try:
             tree = msgspec.json.decode(request.object)
             tenant, coming = read_tenant(tree), checked_names(tree)
@@ -137,21 +136,22 @@ class Webhooks(msgspec.Struct, frozen=True):
         return Verdict(warnings=tuple(namespace_warnings(labels, policy, self.cluster.known.tenants())))
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
-        """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
+        """Return the verdict before the mode softens it. A person's mistake is a refusal, ours an exception."""
         return (await self._judged(webhook, request, mode, policy))[1]
 
     async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
-        """The verdict, and the request that it is on: of a scale, the update of the workload."""
+        """Return the verdict and the request that it is on: a scale is judged as the update of its workload."""
         try:
             if isinstance(request, Truncated):
-                return request, _truncated(webhook, request)
+                unread = Refusal(Reason.INVALID, "unread", problem=request.problem)
+                return request, _undecided(request.problem) if request.for_now else _refused(webhook, unread)
             small = judgeable(request)
             if small is None:
                 return request, Verdict(warnings=(AdmissionWarning("let-in", refusal=TOO_LARGE),))
             if len(request.object) + len(request.old_object) > LARGE:
                 await asyncio.sleep(0)  # the turn of other reviews, between two stretches of work
             request = small
-            cluster = self.cluster.fresh()
+            cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
             reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent)
@@ -166,7 +166,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             return request, _refused(webhook, unparsable)
 
     async def _tenant(self, namespace: str) -> str | None:
-        """The tenant whose object is refused, for logs and metrics."""
+        """Return the tenant whose object is refused, for logs and metrics."""
         try:
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(namespace))
         except Unreadable:
@@ -181,7 +181,7 @@ class Webhooks(msgspec.Struct, frozen=True):
 
 
 def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
-    """Who judges a request. Raises BadReview where nobody does."""
+    """Return the reviewer of a request. Raises BadReview where there is none."""
     kind = GroupKind(request.kind.group, request.kind.kind)
     operations = TABLE.get(kind) or (OF_WORKLOADS if kind in kinds.by_kind else {})
     found = operations.get(request.operation)
@@ -193,12 +193,6 @@ def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
 def _refused(webhook: str, refusal: Refusal) -> Verdict:
     """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
     return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
-
-
-def _truncated(webhook: str, request: Truncated) -> Verdict:
-    if request.for_now:
-        return _undecided(request.problem)
-    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.problem))
 
 
 def _undecided(problem: str) -> Verdict:
@@ -213,7 +207,7 @@ def _written(request: Request) -> GroupKind | None:
 
 
 def under(mode: Mode, verdict: Verdict) -> Verdict:
-    """What a mode leaves of a verdict. Audit neither patches, refuses nor warns; Warn makes a warning of a refusal."""
+    """Soften a verdict by the mode. Audit neither patches, refuses nor warns; Warn makes a warning of a refusal."""
     match mode:
         case Mode.Audit:
             return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
@@ -231,7 +225,7 @@ def _status(refused: Verdict, refusal: Refusal) -> tuple[int, str]:
 
 
 def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:
-    """What the API server's audit log keeps; the same at every pass of one request."""
+    """Return the notes for the API server's audit log; they are the same at every pass of one request."""
     notes = {}
     if verdict.assignment is not None:
         assignment = verdict.assignment

@@ -8,10 +8,9 @@ be applied twice. So a workload with a template in a list keeps all of its templ
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import structs
 
-from webhook.admission.facts import facts_of_workload
+from webhook.admission.facts import facts_of_workload, workload_as_sent
 from webhook.admission.patch import add, entries, escaped
 from webhook.admission.review import Operation, Request
 from webhook.admission.reviewer import Verdict, gang_booking
@@ -21,15 +20,12 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.managed_fields import is_filled_in
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
-from webhook.objects.refusal import OBJECT, Reason, Refused
 from webhook.objects.view import Tree, at, read, steps
 from webhook.policy.assignment.kueue import (
     COPIED_TO_TEMPLATES,
     PRIORITY_CLASS,
     QUEUE_CLASS,
-    changed_class,
     queues_workload,
-    without_default_classes,
     workload_class_due,
 )
 from webhook.policy.assignment.request import class_asked
@@ -50,16 +46,8 @@ _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
 
 
-def workload_as_sent(raw: msgspec.Raw) -> Tree:
-    """Return a workload as its author sent it, without the class that Kueue defaults. Raises Refused for no object."""
-    tree = msgspec.json.decode(raw)
-    if not isinstance(tree, dict):
-        raise Refused(Reason.INVALID, "no-object", OBJECT)
-    return without_default_classes(tree)
-
-
 async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
+    """Return a workload's tier as a patch, if somebody reads it there. Raises Refused for a person's mistake."""
     kind = GroupKind(request.kind.group, request.kind.kind)
     forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
     if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
@@ -89,18 +77,8 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
     return Verdict(decision.assignment, (*more, *written.operations()), warnings, tenant=tenant)
 
 
-def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
-    """The verdict on a workload; refused where this request writes the class of another tier into Kueue's label."""
-    if policy.kueue is None or verdict.refusal is not None or verdict.assignment is None:
-        return verdict
-    before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
-    after = read(request.object, Named).metadata.labels
-    problem = changed_class(before, after, verdict.assignment.tier, policy)
-    return structs.replace(verdict, refusal=problem)
-
-
 class _Written:
-    """What is to be written on a workload and its templates, gathered so that each absent map is made once."""
+    """Gathers what to write on a workload and its templates, so that each absent map is made once."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -119,7 +97,7 @@ class _Written:
         self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
 
     def operations(self) -> Iterator[Operation]:
-        """As a patch; what is there already is left out."""
+        """Return the patch without what is there already."""
         for path, name in self._classes.items():
             if at(at(self._tree, path), "spec.priorityClassName") != name:
                 yield add(f"{_pointer(path)}/spec/priorityClassName", name)
@@ -136,7 +114,7 @@ class _Written:
             yield from entries(f"{where}/{kind}", written, due(written, wanted))
 
     def reaches(self, member: Member) -> bool:
-        """Whether a template stands in the object itself, whole, and all the way down maps."""
+        """Tell whether a template stands in the object itself, whole, and all the way down maps."""
         template = at(self._tree, member.path) if member.form == "template" else None
         return isinstance(template, dict) and isinstance(template.get("spec"), dict)
 
@@ -197,7 +175,7 @@ async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Le
 
 
 async def _shortfall(request: Request, decision: WorkloadDecision, tenant: Tenant, ledger: Ledger) -> Shortfall | None:
-    """Where the whole has no room; of what is no gang, the first of its pods."""
+    """Return where the whole gang has no room, or the first pod of a workload that is no gang."""
     if decision.gang is None:
         charge, of_one = decision.leading.charge, decision.leading.least
         one_pod = structs.replace(charge, gpus=of_one.gpus) if charge and of_one else charge

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.facts import cannot_tell, facts_of_workload, usage_met
+from webhook.admission.facts import cannot_tell, facts_of_workload, usage_met, workload_as_sent
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
-from webhook.admission.workload_marks import held_to_class, marks, workload_as_sent
+from webhook.admission.workload_marks import marks
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked
 from webhook.objects.group_kind import GroupKind
@@ -21,6 +21,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
+from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, gang_in_two_tiers, unlisted_in
 from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant, Usage
@@ -58,13 +59,13 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return await marks(request, self.cluster, self.ledger, self.policy)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """A workload's verdict; on an update, a refusal of the same mistake that the old object had is only a warning.
+        """Judge a workload. On an update, a mistake that the old object had too is only a warning.
 
         It stays refused where it asks for more GPUs than before.
         """
         # 1. Judge the object by itself, and what this request writes for Kueue.
         judged = await self._judged(request.object, request)
-        judged = replace(judged, verdict=held_to_class(request, judged.verdict, self.policy))
+        judged = replace(judged, verdict=_held_to_class(request, judged.verdict, self.policy))
 
         # 2. Of what will be booked ask whether the name is free.
         if judged.gang is not None:
@@ -95,7 +96,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return await self._booked(judged, before.gang, request, mode)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
-        """The verdict on the object by itself. At an update usage counts its own pods, so it is left out."""
+        """Judge the object by itself. At an update usage counts its own pods, so usage is left out."""
         cluster, policy = self.cluster, self.policy
         try:
             row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
@@ -119,7 +120,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         )
         fit = fit_of(decision, usage, reserved)
         if decision.waits:
-            notes += tuple(counted_while_held(decision, await cluster.lookups.quotas.native(request.namespace)))
+            notes += tuple(counted_while_held(decision, await cluster.lookups.native_quotas(request.namespace)))
         name = tenant.name if tenant else None
         problem = gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, facts)
         if problem is not None:
@@ -128,7 +129,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
 
     def _no_room(self, judged: Judged, before: Judged) -> tuple[AdmissionWarning, ...]:
-        """What is said of a change by which it asks for more than has room now."""
+        """Return the warnings of a change that asks for more than has room now."""
         decision, tenant = judged.decision, judged.tenant
         if decision is None or tenant is None or tenant.charged_elsewhere or not judged.runs:
             return ()
@@ -141,7 +142,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return usage_met(self.ledger, tenant, rank, decision.shared)
 
     async def _booked(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
-        """The verdict once the gang is booked, if it asks for more than `before`.
+        """Book the gang, if it asks for more than `before`.
 
         It is booked at a lower tier if the tenant demotes.
         """
@@ -174,8 +175,18 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 
+def _held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
+    """The verdict on a workload; refused where this request writes the class of another tier into Kueue's label."""
+    if policy.kueue is None or verdict.refusal is not None or verdict.assignment is None:
+        return verdict
+    before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
+    after = read(request.object, Named).metadata.labels
+    problem = changed_class(before, after, verdict.assignment.tier, policy)
+    return replace(verdict, refusal=problem)
+
+
 def _grown(gang: GangDemand, before: GangDemand | None) -> bool:
-    """Whether it asks for more of anything than it did: what was let in needs no room again."""
+    """Tell whether it asks for more of anything than it did: what was admitted needs no room again."""
     was = _by_row(before.charges) if before else {}
     return any(gpus > was.get(key, Decimal(0)) for key, gpus in _by_row(gang.charges).items())
 
@@ -192,7 +203,7 @@ SCALE = "scale"
 
 
 class _ScaleSpec(View, frozen=True):
-    """What is wished for. No replicas are left out on the wire."""
+    """The wished number of replicas; zero is absent on the wire."""
 
     replicas: Any = None
 
@@ -229,7 +240,7 @@ async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) ->
     """The workload as it is now: the API server compares what it writes with that, or asks again."""
     shown = f"{row.kind}/{request.name[:63]}"
     try:
-        found = await cluster.lookups.workloads.stored(request.namespace, request.name, row)
+        found = await cluster.lookups.stored_workload(request.namespace, request.name, row)
         if view(found, Named).metadata.uid != uid:
             raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
     except Unreadable as problem:

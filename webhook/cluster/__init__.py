@@ -1,1 +1,1 @@
-"""What the cluster says, watched: priority classes, namespaces, tenants, owners, groups, claims, pods."""
+"""Facts of the cluster, watched or looked up: priority classes, namespaces, tenants, owners, groups, claims, pods."""

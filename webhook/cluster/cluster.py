@@ -1,17 +1,17 @@
 """A cluster as reviews see it: what is known of it, and what is looked up on a review's way.
 
-`live` makes one that watches an API server, `offline` one of files, and a command one of what it has read once. Whoever
-wants one of the look-ups done otherwise puts another object in its place. What can't be read raises Unreadable with a
-sentence.
+`live` has the one that watches an API server, `offline` the one of files and of what a command has read once. A command
+that wants a look-up done otherwise has a class of its own for that.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
 from webhook.objects.podgroups import PodGroupTemplate, TemplateReference
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim
+from webhook.objects.view import Tree
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.gpu_supply import EvictionScope
@@ -24,133 +24,87 @@ from webhook.policy.workloads.workload import Devices, Workload
 
 
 class Known(Protocol):
-    """What is watched, or was read once."""
+    """Facts that are watched, or were read once."""
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The live PriorityClasses by name."""
+        """Return the live PriorityClasses by name."""
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
+        """Return the active tenants, the oldest first."""
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: the oldest that selects it."""
+        """Return the tenant of a namespace: the oldest that selects it."""
 
     def namespaces(self) -> Sequence[Namespace]: ...
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace with its labels; one that is not known yet is read at once. Unreadable where it is gone."""
+        """Return a namespace with its labels, read at once if it is not known yet. Unreadable where it is gone."""
 
     def eviction(self) -> EvictionScope:
-        """What kube-scheduler evicts pods for."""
+        """Return what kube-scheduler evicts pods for."""
 
     def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a node by which flavors are told; none of a node that is not known."""
+        """Return the labels by which a node's flavor is known; none for an unknown node."""
 
 
-class Owners(Protocol):
-    """What made a pod."""
+class Lookups(Protocol):
+    """Single objects that are looked up. Raises Unreadable for what can't be read, unless a method says otherwise."""
 
-    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The controllers from a pod's controllerRef upwards, UIDs checked, the nearest first.
+    def fresh(self) -> Self:
+        """Return the same for one review: nothing counts that was read before now, if it is kept at all."""
 
-        It ends without an error at a kind that `kinds` does not hold. Unreadable where an owner of a kind in
-        it can't be read, has another UID, is its own owner, or where the chain is too long.
+    def with_kept_owners(self) -> Self:
+        """Return the same, but owners count that were read a moment before."""
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """Return the controllers from a pod's controllerRef upwards, UIDs checked, the nearest first.
+
+        The chain ends without an error at a kind that `kinds` does not hold. An owner of a kind in it is Unreadable
+        that has another UID, is its own owner, or stands in a chain that is too long.
         """
 
+    async def stored_workload(self, namespace: str, name: str, row: KindRow) -> Tree:
+        """Return a workload as it is stored now. Raises Missing where it does not exist."""
 
-class StoredWorkloads(Protocol):
-    """Workloads as they are stored now."""
-
-    async def stored(self, namespace: str, name: str, row: KindRow) -> dict[str, Any]:
-        """A workload, read at once. Missing where it does not exist."""
-
-    async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
-        """A workload with the pod templates of the runtime that it names, if it names one.
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        """Return a workload with the pod templates of the runtime that it names, if it names one.
 
         Where that can't be read: the workload alone, and what the runtime is called. Refused where a count is none.
         """
 
+    async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
+        """Tell whether an object of that name is stored now. The answer is no where that can't be read."""
 
-class Names(Protocol):
-    """Names of stored objects."""
+    async def pod_group(self, namespace: str, name: str) -> Group:
+        """Return a PodGroup. Unreadable where it does not exist."""
 
-    async def is_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
-        """Whether an object of that name is stored now, read at once; no, where that can't be read."""
+    async def composite_pod_group(self, namespace: str, name: str) -> Group | None:
+        """Return a CompositePodGroup; None where there is none: nobody checks that it exists."""
 
-
-class Groups(Protocol):
-    """What pods are scheduled with."""
-
-    async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup. Unreadable where it does not exist."""
-
-    async def composite(self, namespace: str, name: str) -> Group | None:
-        """A CompositePodGroup; None where there is none. Unreadable where that can't be told."""
-
-    async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        """The template of a Workload that a PodGroup names; None where there is none. Unreadable where it can't be."""
+    async def pod_group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """Return the template of a Workload that a PodGroup names; None where there is none: nobody checks that."""
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        """A group of another scheduler; an empty one where there is none yet. Unreadable where that can't be told."""
-
-
-class Claims(Protocol):
-    """What pods claim of DRA."""
+        """Return a group of another scheduler; an empty one where there is none yet."""
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        """What one of a pod's resource claims asks for. Missing where the claim or its template does not exist."""
+        """Return what a pod's resource claim asks for. Missing where the claim or its template does not exist."""
 
-
-class NamespacePods(Protocol):
-    """Pods of a namespace, found by what they name. Unreadable where they can't be listed."""
-
-    async def members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:
-        """Those that name a group of another scheduler."""
+    async def group_members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:
+        """Return the pods that name a group of another scheduler."""
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:
-        """Those that wait for a ResourceClaim of that metadata, each with what it calls the claim."""
+        """Return the pods that wait for a ResourceClaim of that metadata, each with what it calls the claim."""
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether one that has these labels is being deleted, and ends within twice its grace period."""
+        """Tell whether a pod with these labels is being deleted, and ends within twice its grace period."""
 
-
-class Quotas(Protocol):
-    """Kubernetes' own ResourceQuotas."""
-
-    async def native(self, namespace: str) -> Sequence[NativeQuota]:
-        """Those of a namespace that may count pods with GPUs; none where they can't be read."""
-
-
-class Lookups(msgspec.Struct, frozen=True):
-    """What is looked up one by one, by what it is about."""
-
-    owners: Owners
-    workloads: StoredWorkloads
-    names: Names
-    groups: Groups
-    claims: Claims
-    pods: NamespacePods
-    quotas: Quotas
-
-    def fresh(self) -> Self:
-        """The same for one review: itself, for files and what a command reads once stay as they are."""
-        return self
-
-    def with_kept_owners(self) -> Self:
-        """Return the same, but owners count that were read a moment before."""
-        return self
+    async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
+        """Return the ResourceQuotas of a namespace that may count pods with GPUs; none where they can't be read."""
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What is known, and what is looked up."""
+    """The known facts, and the look-ups."""
 
     known: Known
     lookups: Lookups
-
-    def fresh(self) -> "Cluster":
-        """The same for one review: nothing counts that was read before now of what a tenant may make anew."""
-        return Cluster(self.known, self.lookups.fresh())
-
-    def with_kept_owners(self) -> "Cluster":
-        """Return the same, but owners count that were read a moment before, such as for the mutating call."""
-        return Cluster(self.known, self.lookups.with_kept_owners())

@@ -37,7 +37,7 @@ class _DeviceClass(View, frozen=True):
 
 
 class DeviceClassInformer(Reflectors):
-    """All DeviceClasses by name. Nothing is watched until `follow`, and ResourceSlices only if a class needs them."""
+    """Watches all DeviceClasses. Nothing is watched until `follow`, and ResourceSlices only if a class needs them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -77,7 +77,7 @@ class DeviceClassInformer(Reflectors):
 
 
 async def device_classes(client: Client) -> Classes:
-    """All of them by name; none where the cluster has no such API. Raises ApiError."""
+    """List DeviceClasses by name; none where the cluster has no such API. Raises ApiError."""
     version = await served_version(client, GROUP, _CLASSES)
     if version is None:
         return {}

@@ -36,7 +36,7 @@ class _Status(View, frozen=True):
 
     @property
     def ends(self) -> Mapping[str, ContainerEnd]:
-        """Of the containers that have ended, by name."""
+        """The ends of the containers that have ended, by name."""
         found = ((each.name, each.state.terminated) for each in self.container_statuses)
         return {name: _end(terminated) for name, terminated in found if terminated}
 
@@ -54,7 +54,7 @@ class _Pod(View, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How the containers of a pod ended, by name; `seen`: all of them were seen to have ended."""
+    """The ends of a pod's containers by name; `seen`: all of them were seen to have ended."""
 
     containers: Mapping[str, ContainerEnd]
     seen: bool
@@ -86,7 +86,7 @@ async def end_of(client: Client, namespace: str, name: str, uid: str) -> Ended:
 
 
 class _End:
-    """What was seen last of a pod, and whether that is the end of it."""
+    """The last seen status of a pod, and whether it is the end."""
 
     def __init__(self) -> None:
         self.last = _Status()

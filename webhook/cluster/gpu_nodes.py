@@ -1,10 +1,6 @@
-"""Lists the nodes that have GPUs, with what pods may take of them, and pods on lost nodes that no Job replaces.
+"""Lists the nodes that have GPUs, with what pods may take of them."""
 
-A pod is deleted some minutes after its node stops reporting, and stays until the kubelet confirms the end. With
-`podReplacementPolicy: Failed` the Job waits for that. The out-of-service taint ends the wait (KEP-2268).
-"""
-
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 
 import msgspec
@@ -14,7 +10,7 @@ from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.containers import Quantity
 from webhook.objects.node_fit import Taint
-from webhook.objects.pods import Metadata, OwnerReference
+from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View, read
 from webhook.policy.quota.flavors import flavor_on
@@ -71,7 +67,7 @@ def plugged_resources(raw: msgspec.Raw | bytes) -> dict[str, str]:
 
 
 async def gpu_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
-    """All nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
+    """List the nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
     return tuple([each for each in await all_nodes(client, policy) if each.gpus])
 
 
@@ -101,49 +97,7 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     )
 
 
-class EndingOnNode(msgspec.Struct, frozen=True):
-    """A pod that is being deleted and has not ended, and the Job that makes it."""
-
-    namespace: str
-    name: str
-    node: str
-    job: str
-
-
-class _JobSpec(View, frozen=True):
-    pod_replacement_policy: str = ""
-
-
-class _Job(View, frozen=True):
-    spec: _JobSpec = _JobSpec()
-
-
-def ending_on_node(
-    namespace: str, name: str, node: str, owner: OwnerReference | None, *, ends: bool
-) -> EndingOnNode | None:
-    """The pod where it ends on a node and a Job makes it."""
-    of_job = owner is not None and (owner.group, owner.kind) == ("batch", "Job")
-    return EndingOnNode(namespace, name, node, owner.name) if owner and of_job and node and ends else None
-
-
-async def lost_pods(
-    client: Client, pods: Iterable[EndingOnNode | None], nodes: Collection[GpuNode]
-) -> tuple[EndingOnNode, ...]:
-    """Those of the pods that no Job replaces before their node is dealt with. Raises ApiError.
-
-    Jobs are read only where a pod ends on a lost node, which is rare.
-    """
-    lost = {each.name for each in nodes if each.lost}
-    found = [pod for pod in pods if pod and pod.node in lost]
-    waiting: set[tuple[str, str]] = set()
-    for namespace, job in {(pod.namespace, pod.job) for pod in found}:
-        named = client.list_pages(path("batch/v1", "jobs", namespace), {"fieldSelector": f"metadata.name={job}"})
-        if "Failed" in [read(raw, _Job).spec.pod_replacement_policy async for raw in listed_objects(named)]:
-            waiting.add((namespace, job))
-    return tuple(pod for pod in found if (pod.namespace, pod.job) in waiting)
-
-
 def way_out(node: str) -> str:
-    """What ends the wait."""
+    """Say what ends the wait for the end of pods on a lost node (KEP-2268)."""
     taint = f"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     return f"If the node is off and stays so: {taint}, or delete the Node"

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from webhook.cluster.gpu_nodes import plugged_resources
+from webhook.cluster.views import priority_class
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.kube.errors import NotFound
@@ -35,7 +36,7 @@ from webhook.policy.workloads.claims import GROUP
 
 
 async def tenant_quotas(client: Client) -> list[TenantQuota]:
-    """All of them by name; none where the API server does not know them. Raises ApiError."""
+    """List TenantQuotas by name; none where the API server does not know them. Raises ApiError."""
     try:
         found = [read_tenant_quota(raw) async for raw in listed_objects(client.list_pages(path(API_VERSION, PLURAL)))]
     except NotFound:
@@ -44,15 +45,13 @@ async def tenant_quotas(client: Client) -> list[TenantQuota]:
 
 
 async def priority_classes(client: Client) -> dict[str, PriorityClass]:
-    """All of them by name. Raises ApiError."""
-    from webhook.cluster.watched import priority_class  # noqa: PLC0415 - what watches has many libraries
-
+    """List PriorityClasses by name. Raises ApiError."""
     found = map(priority_class, await listed_trees(client, path("scheduling.k8s.io/v1", "priorityclasses")))
     return {each.name: each for each in found}
 
 
 async def listed_namespaces(client: Client) -> tuple[Namespace, ...]:
-    """All of them, with their labels. Raises ApiError."""
+    """List namespaces with their labels. Raises ApiError."""
     pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
     return tuple([namespace_of(read(raw, Named).metadata) async for raw in listed_objects(pages)])
 
@@ -113,7 +112,7 @@ class DisruptionBudget(msgspec.Struct, frozen=True):
     allowed: int
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether it selects a pod. An empty selector selects all of the namespace."""
+        """Tell whether it selects a pod. An empty selector selects all of the namespace."""
         return (
             namespace == self.namespace and self.lines is not None and all(each.matches(labels) for each in self.lines)
         )
@@ -134,7 +133,7 @@ class _Budget(View, frozen=True):
 
 
 async def disruption_budgets(client: Client) -> tuple[DisruptionBudget, ...]:
-    """All of them. Raises ApiError."""
+    """List PodDisruptionBudgets. Raises ApiError."""
     pages = client.list_pages(path("policy/v1", "poddisruptionbudgets"))
     budgets: list[DisruptionBudget] = []
     async for raw in listed_objects(pages):

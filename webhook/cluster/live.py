@@ -5,38 +5,62 @@ ending. Source: pkg/controller/resourceclaim in kubernetes, which takes a claim 
 whoever made it, and an annotation says for which entry, or the pod's status names it.
 """
 
+import logging
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 from msgspec import structs
 
-from webhook.cluster.cluster import Cluster, Lookups
-from webhook.cluster.groups import GroupLookup
-from webhook.cluster.owners import WorkloadLookup
+from webhook.cluster.cluster import Cluster
+from webhook.cluster.owners import Owner, complete_workload, completed_owner, links, require_named
 from webhook.cluster.pod_informer import RUNNING, SeenPod, seen_pod
-from webhook.cluster.resource_claims import ClaimLookup
-from webhook.cluster.resource_quotas import QuotaLookup
-from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time
-from webhook.cluster.watched import Watched
-from webhook.kube.client import Client
-from webhook.kube.errors import NotFound
+from webhook.cluster.views import (
+    ResourceQuota,
+    claimed_object,
+    devices_in,
+    group_of,
+    native_quota,
+    schedulers_group_of,
+)
+from webhook.cluster.watched import Watched, in_time
+from webhook.kube.client import METADATA, Client
+from webhook.kube.discovery import Discovery
+from webhook.kube.errors import NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
 from webhook.kube.wire import listed_objects
-from webhook.objects.pods import Metadata, Pod
-from webhook.objects.view import View, read
-from webhook.policy.workloads.pod_groups import GroupSource, named_groups
+from webhook.objects.group_kind import COMPOSITE_POD_GROUP, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
+from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim
+from webhook.objects.refusal import Missing, Unreadable
+from webhook.objects.view import Tree, View, read, view
+from webhook.policy.quota.native_quotas import NativeQuota
+from webhook.policy.values.facts import Group
+from webhook.policy.workloads.claims import GROUP
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
+from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup, named_groups
+from webhook.policy.workloads.workload import Devices, Workload
+
+log = logging.getLogger(__name__)
 
 MADE_FOR = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a claim that was made of a template: what the pod calls it."""
+OBJECT_SECONDS = 5.0
+"""How long a group or a claim is kept for who does not ask for a fresh one: a command, which reads many pods of one."""
+MOST_OBJECTS = 1024
 MOST_NAMESPACES = 64
+QUOTA_SECONDS = 2.0
+"""How long the ResourceQuotas of a namespace are kept, and waited for: they only make a refusal's offers better."""
+LONGEST_NAME = 253
+"""Characters of a name in Kubernetes: whoever names a group may write more."""
 
-PodAndEntry = tuple[Metadata, str]
-"""A pod, and what it calls the claim."""
+T = TypeVar("T")
 
 
 class _Deletion(View, frozen=True):
@@ -46,7 +70,10 @@ class _Deletion(View, frozen=True):
     deletion_grace_period_seconds: int | None = None
 
     def is_ending(self, now: datetime) -> bool:
-        """A lost node never ends its pods. Kubernetes' own quota waits for twice the grace period too."""
+        """Tell whether it ends soon. A lost node never ends its pods.
+
+        The limit is twice the grace period, as in the quota of Kubernetes.
+        """
         grace = timedelta(seconds=self.deletion_grace_period_seconds or 0)
         return self.deletion_timestamp is not None and now < self.deletion_timestamp + grace
 
@@ -55,25 +82,117 @@ class _Deleted(View, frozen=True):
     metadata: _Deletion = _Deletion()
 
 
-class PodsOfNamespaces(FreshLookups, frozen=True):
-    """`NamespacePods` of an API server. Reviews of one namespace that come at once share a list."""
+class LiveLookups(msgspec.Struct, frozen=True):
+    """Look up objects of an API server. Answers are kept for a moment, and `fresh` leaves out what was read before.
+
+    Reviews that come together share a look-up, as long as it began after all of them: a pod that is created after its
+    Deployment was relabelled gets the new tier, whichever replica is asked. A workload itself is never kept, because
+    the request under review changes it. `live_lookups` makes them.
+    """
 
     client: Client
-    lists: TTLCache[str, tuple[SeenPod, ...]] = msgspec.field(default_factory=lambda: TTLCache(0.0, MOST_NAMESPACES))
+    discovery: Discovery
+    objects: TTLCache[tuple[object, ...], Any]
+    pods: TTLCache[str, tuple[SeenPod, ...]]
+    quotas: TTLCache[str, tuple[NativeQuota, ...]]
+    since: float = -math.inf
+    owners_since: float = -math.inf
 
-    async def close(self) -> None:
-        await self.lists.close()
+    def fresh(self) -> Self:
+        """Return the same, but of all except ResourceQuotas nothing counts that was read before now.
 
-    async def claimants(self, namespace: str, claim: Metadata) -> list[PodAndEntry]:
+        A tenant may change an owner, and delete each of the others and make another of its name, between two requests.
+        """
+        now = time.monotonic()
+        return structs.replace(self, since=now, owners_since=now)
+
+    def with_kept_owners(self) -> Self:
+        return structs.replace(self, owners_since=-math.inf)
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        return tuple(owner for _, owner in await self._chain(namespace, first, kinds))
+
+    async def outermost_owner(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
+        """Return the end of the chain as a reference; None where `kinds` does not hold the kind of `first`."""
+        chain = await self._chain(namespace, first, kinds)
+        return chain[-1][0] if chain else None
+
+    async def stored_workload(self, namespace: str, name: str, row: KindRow) -> Tree:
+        shown = f"{row.kind}/{name[:63]}"
+        async with in_time(shown):
+            return await self._named(row.group, row.plural, namespace, name, shown)
+
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
+            shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
+            async with in_time(shown):
+                return await self._named(runtime.group, runtime.plurals[kind], home, name, shown)
+
+        return await complete_workload(tree, row, read)
+
+    async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
+        """Tell whether the name is taken. The answer is no where that can't be read: the API server looks after us."""
+        try:
+            async with in_time(f"{plural}/{name[:63]}"):
+                await self.client.get(path(api_version, plural, namespace, name), accept=METADATA)
+        except Unreadable as problem:
+            if not isinstance(problem.__cause__, NotFound):
+                log.warning("name not looked up", {"reason": str(problem)})
+            return False
+        return True
+
+    async def pod_group(self, namespace: str, name: str) -> Group:
+        def reading(tree: Tree) -> Group:
+            found = view(tree, PodGroup)
+            return group_of(found, name, prioritized=found.spec.priority is not None)
+
+        return await self._object(POD_GROUP, namespace, name, reading)
+
+    async def composite_pod_group(self, namespace: str, name: str) -> Group | None:
+        def reading(tree: Tree) -> Group:
+            return group_of(view(tree, PodGroup), name, prioritized=True)
+
+        with suppress(Missing):
+            return await self._object(COMPOSITE_POD_GROUP, namespace, name, reading)
+        return None
+
+    async def pod_group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        def reading(tree: Tree) -> SchedulingWorkload:
+            return view(tree, SchedulingWorkload)
+
+        with suppress(Missing):
+            found = await self._object(SCHEDULING_WORKLOAD, namespace, reference.workload_name, reading)
+            return found.template(reference.template)
+        return None
+
+    async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
+        def reading(tree: Tree) -> SchedulersGroup:
+            return schedulers_group_of(tree, source, name)
+
+        with suppress(Missing):
+            return await self._object(source.kind, namespace, name, reading)
+        return SchedulersGroup(source, name)
+
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        async def read() -> tuple[Devices, ...]:
+            kind, name = claimed_object(claim)
+            tree = await self._named(GROUP, f"{kind.lower()}s", namespace, name, f"{kind}/{name}")
+            return devices_in(tree, namespace, claim)
+
+        async with in_time(claim.source):
+            found: tuple[Devices, ...] = await self.objects.get((namespace, claim), read, self.since)
+            return found
+
+    async def group_members(self, namespace: str, source: GroupSource, name: str) -> list[Pod]:
         async with in_time(f"the pods of {namespace}"):
-            named = await self._listed(namespace) if claim.name else ()
-            pods = {seen.pod.metadata.uid: seen for seen in (*named, *await self._owner(namespace, claim))}
-            return [(seen.pod.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
+            found = await self._pods(namespace)
+            return [seen for seen in found if source.named_by(seen.metadata) == name]
 
-    async def members(self, namespace: str, source: GroupSource, name: str) -> list[Pod]:
+    async def claimants(self, namespace: str, claim: Metadata) -> list[tuple[Metadata, str]]:
         async with in_time(f"the pods of {namespace}"):
-            found = await self._listed(namespace)
-            return [seen.pod for seen in found if source.named_by(seen.pod.metadata) == name]
+            named = await self._pods(namespace) if claim.name else ()
+            pods = {seen.metadata.uid: seen for seen in (*named, *await self._controller(namespace, claim))}
+            return [(seen.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -83,10 +202,89 @@ class PodsOfNamespaces(FreshLookups, frozen=True):
             now = datetime.now(UTC)
             return any([read(raw, _Deleted).metadata.is_ending(now) async for raw in listed_objects(pages)])
 
-    async def _listed(self, namespace: str) -> tuple[SeenPod, ...]:
-        return await self.lists.get(namespace, lambda: self._list(namespace), self.since)
+    async def native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
+        async def read_all() -> tuple[NativeQuota, ...]:
+            pages = self.client.list_pages(path("v1", "resourcequotas", namespace))
+            found = [native_quota(read(raw, ResourceQuota)) async for raw in listed_objects(pages)]
+            return tuple(each for each in found if each is not None)
 
-    async def _owner(self, namespace: str, claim: Metadata) -> tuple[SeenPod, ...]:
+        try:
+            async with in_time(f"the ResourceQuotas of {namespace}", QUOTA_SECONDS):
+                return await self.quotas.get(namespace, read_all)
+        except Unreadable as problem:
+            log.warning("quotas not read", {"namespace": namespace, "reason": str(problem)})
+            return ()
+
+    async def _chain(
+        self, namespace: str, first: OwnerReference, kinds: KindTable
+    ) -> tuple[tuple[OwnerReference, Workload], ...]:
+        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
+            # By all that a reference says, so that a forged one never meets a true one's answer.
+            key = (namespace, kinds, reference)
+            found: Owner | None = await self.objects.get(
+                key, lambda: self._owner(namespace, reference, row), self.owners_since
+            )
+            return found
+
+        async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
+            return await links(first, kinds, fetch)
+
+    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
+        """Return the owner; None where its API is not served: nothing of that kind can exist, and the chain ends.
+
+        Raises Unreadable where the reference is forged: one object of a megabyte would be kept for each UID that
+        somebody thinks of.
+        """
+        place = path(reference.api_version, row.plural, namespace, reference.name)
+        try:
+            tree = await self._at(place, f"owner {reference.kind}/{reference.name}")
+        except NoSuchApi:
+            return None
+        found = await completed_owner(self, namespace, tree, row)
+        require_named(found, reference)
+        return found
+
+    async def _object(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
+        """Return what is read of an object, which may have been kept. Raises Missing, Unreadable."""
+        shown = f"{kind}/{name[:LONGEST_NAME]}"
+
+        async def read() -> T:
+            return reading(await self._named(kind.group, f"{kind.kind.lower()}s", namespace, name, shown))
+
+        async with in_time(shown):
+            found: T = await self.objects.get((kind, namespace, name), read, self.since)
+            return found
+
+    async def _named(self, group: str, plural: str, namespace: str | None, name: str, shown: str) -> Tree:
+        """Return the object of a kind and a name, in the version that the API server prefers."""
+        version = await self.discovery.api_version(group, plural)
+        return await self._at(path(version, plural, namespace, name), shown)
+
+    async def _at(self, place: str, shown: str) -> Tree:
+        """Return the object at a path. Raises Missing, NoSuchApi and any other ApiError."""
+        try:
+            return await self.client.get(place)
+        except NoSuchApi:
+            raise
+        except NotFound:
+            raise Missing(f"{shown} does not exist") from None
+
+    async def _pods(self, namespace: str) -> tuple[SeenPod, ...]:
+        """Return the pods that name a claim or a group. Reviews of one namespace that come at once share a list."""
+
+        async def read_all() -> tuple[SeenPod, ...]:
+            pages = self.client.list_pages(path("v1", "pods", namespace), RUNNING.params)
+            found: list[SeenPod] = []
+            async for raw in listed_objects(pages):  # one after another: a namespace may be full of large pods
+                seen = seen_pod(raw)
+                if seen.spec.resource_claims or any(named_groups(seen.metadata)):
+                    found.append(seen)
+            return tuple(found)
+
+        return await self.pods.get(namespace, read_all, self.since)
+
+    async def _controller(self, namespace: str, claim: Metadata) -> tuple[SeenPod, ...]:
+        """Return the pod that controls a claim, if one does."""
         owner = claim.controller
         if owner is None or (owner.api_version, owner.kind) != ("v1", "Pod"):
             return ()
@@ -96,43 +294,14 @@ class PodsOfNamespaces(FreshLookups, frozen=True):
             return ()
         return (seen_pod(msgspec.json.encode(tree)),)
 
-    async def _list(self, namespace: str) -> tuple[SeenPod, ...]:
-        pages = self.client.list_pages(path("v1", "pods", namespace), RUNNING.params)
-        # one after another: a namespace may be full of large pods
-        return tuple([seen async for raw in listed_objects(pages) if _names_something(seen := seen_pod(raw))])
-
-
-def _names_something(seen: SeenPod) -> bool:
-    return bool(seen.pod.spec.resource_claims) or any(named_groups(seen.pod.metadata))
-
 
 def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:
-    """What a pod calls a claim."""
-    controlled = seen.pod.metadata.uid == claim.controller_uid
-    for each in seen.pod.spec.resource_claims:
+    """Yield what a pod calls a claim."""
+    controlled = seen.metadata.uid == claim.controller_uid
+    for each in seen.spec.resource_claims:
         made = each.name == claim.annotations.get(MADE_FOR) or seen.made.get(each.name) == claim.name
         if each.resource_claim_name == claim.name if each.resource_claim_name is not None else controlled and made:
             yield each.name
-
-
-class LiveLookups(Lookups, frozen=True):
-    """Look-ups on an API server, whose answers are kept for a while. `live_lookups` makes them."""
-
-    owners: WorkloadLookup
-    groups: GroupLookup
-    claims: ClaimLookup
-    pods: PodsOfNamespaces
-
-    def fresh(self) -> Self:
-        """Return the same, but of owners, groups, claims and templates nothing counts that was read before now.
-
-        A tenant may change an owner, and delete each of the others and make another of its name, between two requests.
-        """
-        owners, groups = self.owners.fresh(), self.groups.fresh()
-        return structs.replace(self, owners=owners, groups=groups, claims=self.claims.fresh(), pods=self.pods.fresh())
-
-    def with_kept_owners(self) -> Self:
-        return structs.replace(self, owners=structs.replace(self.owners, since=-math.inf))
 
 
 class LiveCluster(Cluster, frozen=True):
@@ -140,6 +309,10 @@ class LiveCluster(Cluster, frozen=True):
 
     known: Watched
     lookups: LiveLookups
+
+    @property
+    def client(self) -> Client:
+        return self.lookups.client
 
 
 @asynccontextmanager
@@ -151,10 +324,12 @@ async def live_cluster(client: Client) -> AsyncIterator[LiveCluster]:
 
 @asynccontextmanager
 async def live_lookups(client: Client) -> AsyncIterator[LiveLookups]:
-    objects, pods, quotas = StoredObjects(client), PodsOfNamespaces(client), QuotaLookup(client)
-    workloads, groups, claims = WorkloadLookup(objects), GroupLookup(objects), ClaimLookup(objects)
+    discovery = Discovery(client)
+    objects: TTLCache[tuple[object, ...], Any] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
+    pods: TTLCache[str, tuple[SeenPod, ...]] = TTLCache(0.0, MOST_NAMESPACES)
+    quotas: TTLCache[str, tuple[NativeQuota, ...]] = TTLCache(QUOTA_SECONDS, MOST_OBJECTS)
     try:
-        yield LiveLookups(workloads, workloads, objects, groups, claims, pods, quotas)
+        yield LiveLookups(client, discovery, objects, pods, quotas)
     finally:
-        for part in (workloads, groups, claims, quotas, pods, objects):
+        for part in (objects, pods, quotas, discovery):
             await part.close()

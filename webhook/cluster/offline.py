@@ -6,16 +6,22 @@ exists.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from msgspec import structs
 
-from webhook.cluster.cluster import Cluster, Lookups, StoredWorkloads
+from webhook.cluster.cluster import Cluster, Lookups
 from webhook.cluster.device_class_informer import device_class
-from webhook.cluster.groups import group_of, schedulers_group_of
-from webhook.cluster.owners import Owner, complete_workload, completed_owner, walk
-from webhook.cluster.resource_claims import claimed_object, devices_in
-from webhook.cluster.resource_quotas import ResourceQuota, native_quota
-from webhook.cluster.watched import priority_class
+from webhook.cluster.owners import Owner, complete_workload, completed_owner, links
+from webhook.cluster.views import (
+    ResourceQuota,
+    claimed_object,
+    devices_in,
+    group_of,
+    native_quota,
+    priority_class,
+    schedulers_group_of,
+)
 from webhook.objects.group_kind import COMPOSITE_POD_GROUP, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.manifests import FROM_FILE, Manifest
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
@@ -38,7 +44,7 @@ from webhook.sentences.sentence import told
 
 
 class ManifestStore:
-    """All objects that somebody gave us. One that names no namespace is in every one."""
+    """The objects that somebody gave us. An object without a namespace is in every one."""
 
     def __init__(self, objects: Iterable[Tree]) -> None:
         self._of_kind: dict[GroupKind, list[Tree]] = {}
@@ -144,7 +150,7 @@ class ReadOnce:
 
 
 class ReadOnceCluster(Cluster, frozen=True):
-    """What a command judges by."""
+    """The cluster that a command judges by."""
 
     known: ReadOnce
 
@@ -168,8 +174,7 @@ def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceClust
         return next((each.labels for each in _named(store, "Node") if each.name == node), {})
 
     known = ReadOnce(classes, tenants, namespaces, labels_of=labels_of, device_classes=device_classes)
-    files = Files(store)
-    return ReadOnceCluster(known, Lookups(files, files, files, files, files, files, files))
+    return ReadOnceCluster(known, Files(store))
 
 
 def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, PriorityClass]:
@@ -178,17 +183,23 @@ def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, P
 
 
 class Files:
-    """All that can be looked up of a cluster, among objects that don't change.
+    """Look-ups among objects that don't change.
 
     `workloads` completes the owners among them where their runtimes are elsewhere.
     """
 
-    def __init__(self, store: ManifestStore, workloads: StoredWorkloads | None = None) -> None:
+    def __init__(self, store: ManifestStore, workloads: Lookups | None = None) -> None:
         self._store = store
-        self._workloads = workloads or self
+        self._workloads: Lookups = workloads or self
         self._chains: dict[tuple[str, OwnerReference, KindTable], tuple[Workload, ...]] = {}
 
-    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+    def fresh(self) -> Self:
+        return self
+
+    def with_kept_owners(self) -> Self:
+        return self
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners among the objects, each read once: they don't change.
 
         Files have no UIDs: where one is missing, kind and name must do.
@@ -199,10 +210,11 @@ class Files:
 
         key = (namespace, first, kinds)
         if key not in self._chains:
-            self._chains[key] = await walk(self._store.with_uid(namespace, first), kinds, fetch)
+            chain = await links(self._store.with_uid(namespace, first), kinds, fetch)
+            self._chains[key] = tuple(owner for _, owner in chain)
         return self._chains[key]
 
-    async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
+    async def stored_workload(self, namespace: str, name: str, row: KindRow) -> Tree:
         return self._store.one(row.group_kind, namespace, name)
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
@@ -211,14 +223,14 @@ class Files:
 
         return await complete_workload(tree, row, read)
 
-    async def is_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:  # noqa: ARG002
+    async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:  # noqa: ARG002
         """No: what stands in files is to be created."""
         return False
 
-    async def group(self, namespace: str, name: str) -> Group:
+    async def pod_group(self, namespace: str, name: str) -> Group:
         return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
 
-    async def composite(self, namespace: str, name: str) -> Group | None:
+    async def composite_pod_group(self, namespace: str, name: str) -> Group | None:
         try:
             found = view(self._store.one(COMPOSITE_POD_GROUP, namespace, name), PodGroup)
             return group_of(found, name, prioritized=True)
@@ -231,14 +243,14 @@ class Files:
         except Missing:
             return SchedulersGroup(source, name)
 
-    async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+    async def pod_group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         try:
             found = view(self._store.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name), SchedulingWorkload)
         except Missing:
             return None
         return found.template(reference.template)
 
-    async def native(self, namespace: str) -> Sequence[NativeQuota]:
+    async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
         found = (view(tree, ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
         quotas = (native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
         return tuple(each for each in quotas if each is not None)
@@ -251,12 +263,12 @@ class Files:
         except Refused as refused:
             raise Unreadable(f"{claim.source} can't be read: {told(refused)}") from refused
 
-    async def members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
-        """None: the pods in files are judged by their groups."""
+    async def group_members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
+        """Return none: the pods in files are judged by their groups."""
         return ()
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:  # noqa: ARG002
-        """None: a pod in a file waits for nothing yet."""
+        """Return none: a pod in a file waits for nothing yet."""
         return ()
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002
@@ -270,12 +282,8 @@ class Files:
         return structs.replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
 
-NO_FILES = Files(ManifestStore(()))
-"""Where nothing is found."""
-
-
 def _namespaces(store: ManifestStore) -> dict[str, Namespace]:
-    """By name, each with the label that the API server writes on it, and all metadata of one that is given twice."""
+    """Return namespaces by name, with the API server's label, and all metadata of one that is given twice."""
     found: dict[str, Metadata] = {}
     for each in _named(store, "Namespace"):
         before = found.get(each.name, Metadata(labels={NAME_LABEL: each.name}))

@@ -1,6 +1,6 @@
-"""Workloads as they are stored, with the runtimes that they name; and the walk from a pod to what made it.
+"""Walks from a pod to what made it, and completes workloads with the runtimes that they name.
 
-That walk goes by controllerRef, and the object must have the UID that the reference names. The API server does not
+The walk goes by controllerRef, and the object must have the UID that the reference names. The API server does not
 check owner references, so anybody may name a real Job's UID beside another name.
 """
 
@@ -10,11 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from webhook.cluster.cluster import StoredWorkloads
-from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time, kept_objects
-from webhook.kube.errors import NoSuchApi
-from webhook.kube.paths import path
-from webhook.kube.ttl_cache import TTLCache
+from webhook.cluster.cluster import Lookups
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import LONGEST_UID, Named, OwnerReference
 from webhook.objects.refusal import Refused, Unreadable
@@ -41,77 +37,13 @@ FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
 """Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
 
 
-class WorkloadLookup(FreshLookups, frozen=True):
-    """`StoredWorkloads` and `Owners` of an API server.
-
-    A workload itself is never kept, for the request under review changes it. Reviews that come together share the
-    look-up of an owner, as long as it began after all of them: a pod that is created after its Deployment was
-    relabelled gets the new tier, whichever replica is asked.
-    """
-
-    objects: StoredObjects
-    owners: TTLCache[tuple[str, KindTable, OwnerReference], Owner | None] = kept_objects()
-
-    async def close(self) -> None:
-        await self.owners.close()
-
-    async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
-        shown = f"{row.kind}/{name[:63]}"
-        async with in_time(shown):
-            return await self.objects.named(row.group, row.plural, namespace, name, shown)
-
-    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
-            shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
-            async with in_time(shown):
-                return await self.objects.named(runtime.group, runtime.plurals[kind], home, name, shown)
-
-        return await complete_workload(tree, row, read)
-
-    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
-            return await walk(first, kinds, self._fetching(namespace, kinds))
-
-    async def outermost(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
-        """The end of the chain, as a reference; None where `kinds` does not hold the kind of `first`."""
-        async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
-            chain = await links(first, kinds, self._fetching(namespace, kinds))
-        return chain[-1][0] if chain else None
-
-    def _fetching(self, namespace: str, kinds: KindTable) -> FetchOwner:
-        """Kept by all that a reference says, so a forged one never meets a true one's answer."""
-
-        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
-            key = (namespace, kinds, reference)
-            return await self.owners.get(key, lambda: self._owner(namespace, reference, row), self.since)
-
-        return fetch
-
-    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
-        """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends.
-
-        Raises Unreadable where the reference is forged: one object of a megabyte would be kept for each UID that
-        somebody thinks of.
-        """
-        place = path(reference.api_version, row.plural, namespace, reference.name)
-        try:
-            tree = await self.objects.at(place, f"owner {reference.kind}/{reference.name}")
-        except NoSuchApi:
-            return None
-        found = await completed_owner(self, namespace, tree, row)
-        require_named(found, reference)
-        return found
-
-
-async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tuple[Workload, ...]:
-    """The owners upwards from `first`, up to a kind that the table or the API server has not. Raises Unreadable."""
-    return tuple(owner for _, owner in await links(first, kinds, fetch))
-
-
 async def links(
     first: OwnerReference, kinds: KindTable, fetch: FetchOwner
 ) -> tuple[tuple[OwnerReference, Workload], ...]:
-    """The same chain, each owner with the reference that names it."""
+    """Return the owners upwards from `first`, each with the reference that names it. Raises Unreadable.
+
+    The chain ends at a kind that the table or the API server has not.
+    """
     found: dict[str, tuple[OwnerReference, Workload]] = {}
     reference: OwnerReference | None = first
     while reference is not None and (row := kinds.by_kind.get(GroupKind(reference.group, reference.kind))) is not None:
@@ -138,13 +70,13 @@ def require_named(owner: Owner, reference: OwnerReference) -> None:
         raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
 
 
-async def completed_owner(workloads: StoredWorkloads, namespace: str, tree: Tree, row: KindRow) -> Owner:
+async def completed_owner(lookups: Lookups, namespace: str, tree: Tree, row: KindRow) -> Owner:
     """An object as an owner, with the runtime that it names.
 
     Where a count in it is none it is taken as it stands, for the review of the workload refuses that.
     """
     with suppress(Refused):
-        tree, _ = await workloads.completed(namespace, tree, row)
+        tree, _ = await lookups.completed(namespace, tree, row)
     return owner_of(tree, row)
 
 

@@ -8,7 +8,7 @@ Whether a pod has work to lose is told without its owners: mutate has read them 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -19,6 +19,7 @@ from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.kube.wire import listed_objects, metadata_of
+from webhook.objects.containers import Quantity
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused
@@ -32,7 +33,7 @@ from webhook.sentences.sentence import sentence
 
 
 def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
-    """A training pod has, and any that bears a hook of ours which waits for a save.
+    """Tell whether a pod has work to lose: a training pod, and any pod with a hook of ours that waits for a save.
 
     It is training where its annotation `assigned-by` says that its type gave it its tier, else by what it shows.
     """
@@ -46,40 +47,13 @@ def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
 
 
 def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
-    """By the kind of its controller, else by itself."""
+    """Return the type that the kind of its controller shows, or the pod itself."""
     owner = pod.metadata.controller
     row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
     if row is not None and row.type is not None:
         return row.type
     evidence = classify(pod, (), policy.kinds)
     return evidence.type if evidence else None
-
-
-class _Period(View, frozen=True):
-    started_at: datetime | None = None
-
-
-class _ContainerState(View, frozen=True):
-    running: _Period | None = None
-    terminated: _Period | None = None
-
-
-class ContainerAge(View, frozen=True):
-    """Since when a container runs, or ran until it ended; of its status nothing else is read."""
-
-    state: _ContainerState = _ContainerState()
-
-    @property
-    def began(self) -> datetime | None:
-        """None while it waits."""
-        period = self.state.running or self.state.terminated
-        return period.started_at if period else None
-
-
-def began_at(containers: Sequence[ContainerAge]) -> float | None:
-    """Seconds since 1970 from the first of its containers on, so that no work before is left out; None before that."""
-    times = [each.began for each in containers if each.began]
-    return min(times).timestamp() if times else None
 
 
 log = logging.getLogger(__name__)
@@ -99,27 +73,112 @@ LATE = 2.0
 """By how much a kubelet may overrun the grace of a deletion."""
 
 
-class SeenPod(msgspec.Struct, frozen=True):
-    """A pod that exists. `ends_in`: it counts for so many seconds from when its deletion is seen; None: for ever.
+class _Period(View, frozen=True):
+    started_at: datetime | None = None
 
-    `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
-    the scheduler has evicted it for another pod, and it ends now. `unscheduled`: why it finds no node, in its words.
-    `began`: when the first of its containers did, in seconds since 1970; None before that.
-    `bound`: when it got its node, as the API server wrote it; "" before. `version`: its resourceVersion.
-    """
 
-    pod: Pod
-    ends_in: float | None
-    made: Mapping[str, str] = msgspec.field(default_factory=dict)
-    preempted: bool = False
-    unscheduled: str = ""
-    began: float | None = None
-    bound: str = ""
-    version: str = ""
+class _ContainerState(View, frozen=True):
+    running: _Period | None = None
+    terminated: _Period | None = None
+
+
+class _ContainerStatus(View, frozen=True):
+    """Since when a container runs, or ran until it ended."""
+
+    state: _ContainerState = _ContainerState()
+
+
+class _MadeClaim(View, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class _Condition(View, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _Metadata(Metadata, frozen=True):
+    deletion_grace_period_seconds: int | None = None
+    resource_version: str = ""
+
+
+class _Spec(PodSpec, frozen=True):
+    overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class _Status(View, frozen=True):
+    phase: str = "Pending"
+    conditions: tuple[_Condition, ...] = ()
+    resource_claim_statuses: tuple[_MadeClaim, ...] = ()
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+
+
+class SeenPod(Pod, frozen=True):
+    """A pod that exists, with what decisions don't read of it."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def ends_in(self) -> float | None:
+        """Seconds for which it counts from when its deletion is seen; None: for ever.
+
+        A kubelet has the grace to end the pod, and may be late by as much again. By whose clock is the reader's choice:
+        two machines' clocks may be minutes apart, so deletionTimestamp is not compared with anything.
+        """
+        grace = self.metadata.deletion_grace_period_seconds
+        return None if self.metadata.deletion_timestamp is None or grace is None else LATE * grace
+
+    @property
+    def made(self) -> Mapping[str, str]:
+        """The ResourceClaims that were made for it of templates, by the claim's name within the pod."""
+        statuses = self.status.resource_claim_statuses
+        return {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
+
+    @property
+    def preempted(self) -> bool:
+        """True if the scheduler has evicted it for another pod, and it ends now.
+
+        The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons.
+        """
+        conditions = ((each.type, each.status, each.reason) for each in self.status.conditions)
+        return self.metadata.deletion_timestamp is not None and _BY_SCHEDULER in conditions
+
+    @property
+    def unscheduled(self) -> str:
+        """The reason why it has no node, in its scheduler's words; "" where none has looked."""
+        looked = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "False"))
+        return next((each.message for each in looked), "")[:LONGEST_MESSAGE]
+
+    @property
+    def began(self) -> float | None:
+        """When the first of its containers began, in seconds since 1970; None before. So no work is left out."""
+        periods = [each.state.running or each.state.terminated for each in self.status.container_statuses]
+        times = [each.started_at for each in periods if each and each.started_at]
+        return min(times).timestamp() if times else None
+
+    @property
+    def bound(self) -> str:
+        """When it got its node; "" before. The API server writes it as it binds (assignPod in registry/core/pod)."""
+        bound = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "True"))
+        return next((each.last_transition_time or "" for each in bound), "")
 
     def ends_within(self, grace: float) -> bool:
-        """Whether its kubelet has no more than so many seconds to end it."""
+        """Tell whether its kubelet has at most so many seconds to end it."""
         return self.ends_in is not None and self.ends_in <= LATE * grace
+
+
+_BY_SCHEDULER = ("DisruptionTarget", "True", "PreemptionByScheduler")
+
+
+def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
+    """A pod from its JSON. Raises Refused."""
+    return read(raw, SeenPod)
 
 
 class PodInformer(Reflectors, Generic[T]):
@@ -158,7 +217,7 @@ class PodInformer(Reflectors, Generic[T]):
         return metadata_of(raw).uid, await self._projected(raw)
 
     async def list_in(self, namespace: str) -> dict[str, T]:
-        """What is kept of the pods of one namespace, by uid, as the API server has them now.
+        """Return what is kept of the pods of one namespace, by uid, as the API server has them now.
 
         No list of all pods is under way meanwhile: handed on later, it would be the older one.
         """
@@ -176,70 +235,3 @@ class PodInformer(Reflectors, Generic[T]):
         except Refused as refused:
             log.warning("pod not counted", {"reason": sentence(refused.refusal)})
             return None
-
-
-class _PodMetadata(Metadata, frozen=True):
-    deletion_grace_period_seconds: int | None = None
-    resource_version: str = ""
-
-
-class _MadeClaim(View, frozen=True):
-    name: str = ""
-    resource_claim_name: str | None = None
-
-
-class PodCondition(View, frozen=True):
-    """A condition in a pod's status."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class _PodStatus(View, frozen=True):
-    conditions: tuple[PodCondition, ...] = ()
-    resource_claim_statuses: tuple[_MadeClaim, ...] = ()
-    container_statuses: tuple[ContainerAge, ...] = ()
-
-
-class _Pod(View, frozen=True):
-    metadata: _PodMetadata = _PodMetadata()
-    spec: PodSpec = PodSpec()
-    status: _PodStatus = _PodStatus()
-
-
-def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
-    """A pod from its JSON. Raises Refused."""
-    found = read(raw, _Pod)
-    statuses = found.status.resource_claim_statuses
-    made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
-    pod = Pod(metadata=found.metadata, spec=found.spec)
-    metadata, conditions = found.metadata, found.status.conditions
-    # A kubelet has the grace to end the pod, and may be late by as much again. By whose clock is the reader's choice:
-    # two machines' clocks may be minutes apart, so deletionTimestamp is not compared with anything.
-    is_ending, grace = metadata.deletion_timestamp is not None, metadata.deletion_grace_period_seconds
-    # The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons.
-    preempted = is_ending and _BY_SCHEDULER in ((each.type, each.status, each.reason) for each in conditions)
-    # The API server writes it as it binds the pod (assignPod in pkg/registry/core/pod/storage).
-    bound = (each for each in conditions if each.type == "PodScheduled" and each.status == "True")
-    return SeenPod(
-        pod,
-        ends_in=LATE * grace if is_ending and grace is not None else None,
-        made=made,
-        preempted=preempted,
-        unscheduled=why_unscheduled(conditions),
-        began=began_at(found.status.container_statuses),
-        bound=next((each.last_transition_time or "" for each in bound), ""),
-        version=metadata.resource_version,
-    )
-
-
-def why_unscheduled(conditions: Iterable[PodCondition]) -> str:
-    """Why a pod has no node, in its scheduler's words; "" where none has looked."""
-    told = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
-    return next(told, "")[:LONGEST_MESSAGE]
-
-
-_BY_SCHEDULER = ("DisruptionTarget", "True", "PreemptionByScheduler")

@@ -1,25 +1,18 @@
 """Lists pods and reduces each at once to what a report needs of it: a cluster may have tens of thousands."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cluster.pod_informer import (
-    RUNNING,
-    ContainerAge,
-    PodCondition,
-    began_at,
-    has_work_to_lose,
-    type_shown,
-    why_unscheduled,
-)
+from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.pod_informer import RUNNING, SeenPod, has_work_to_lose, type_shown
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
-from webhook.objects.containers import Container, Quantity
-from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
+from webhook.objects.containers import Container
+from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import View, read
@@ -91,25 +84,11 @@ class PodSummary(msgspec.Struct, frozen=True):
         owner = f"{self.owner.kind}/{self.owner.name}" if self.owner else f"Pod/{self.name}"
         return f"{owner} in {self.namespace}"
 
-
-class ListedSpec(PodSpec, frozen=True):
-    """With what decisions don't read of a pod."""
-
-    overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
-
-
-class _Status(View, frozen=True):
-    phase: str = "Pending"
-    conditions: tuple[PodCondition, ...] = ()
-    container_statuses: tuple[ContainerAge, ...] = ()
-
-
-class ListedPod(View, frozen=True):
-    """A pod as the API server lists it."""
-
-    metadata: Metadata = Metadata()
-    spec: ListedSpec = ListedSpec()
-    status: _Status = _Status()
+    @property
+    def job(self) -> str:
+        """The Job that makes it; "" where none does."""
+        owner = self.owner
+        return owner.name if owner and (owner.group, owner.kind) == ("batch", "Job") else ""
 
 
 async def no_claims(namespace: str, claim: PodClaim) -> tuple[Devices, ...]:  # noqa: ARG001
@@ -128,15 +107,15 @@ async def list_pods(
 async def pods_with_json(
     client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
 ) -> AsyncIterator[tuple[msgspec.Raw, PodSummary]]:
-    """The same, each with the whole object; what was stored by an API server that knows better is left out."""
+    """List the same pods, each with its whole object. An object that can't be read is left out."""
     async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
         try:
-            yield raw, await pod_summary(read(raw, ListedPod), policy, claims)
+            yield raw, await pod_summary(read(raw, SeenPod), policy, claims)
         except Refused:
             continue
 
 
-async def pod_summary(found: ListedPod, policy: TierPolicy, claims: Claims) -> PodSummary:
+async def pod_summary(found: SeenPod, policy: TierPolicy, claims: Claims) -> PodSummary:
     """Reduce a pod, with what its claims ask for; `unread`: a claim can't be read. Raises Refused."""
     devices, unread = list[Devices](), False
     try:
@@ -148,10 +127,9 @@ async def pod_summary(found: ListedPod, policy: TierPolicy, claims: Claims) -> P
     return replace(summary, unread=True) if unread else summary
 
 
-def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
+def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
     """A pod reduced; `devices` are those of its claims."""
     spec, metadata = found.spec, found.metadata
-    pod = Pod(metadata=metadata, spec=spec)
     summary = PodSummary(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -162,43 +140,65 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
-        flavor=named_flavor(pod, policy.flavors),
-        gpus=demand_held(pod, devices, policy),
+        flavor=named_flavor(found, policy.flavors),
+        gpus=demand_held(found, devices, policy),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),
         node=spec.node_name,
         phase=found.status.phase,
         created=metadata.creation_timestamp or "",
         owner=metadata.controller,
-        grace=grace_of(pod),
+        grace=grace_of(found),
         gang=gang_beyond(metadata),
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
-        held=pod.waits_for_quota,
+        held=found.waits_for_quota,
         ends=metadata.deletion_timestamp or "",
     )
     if not summary.gpus:
         return summary
-    works_since = began_at(found.status.container_statuses) if has_work_to_lose(pod, policy) else None
-    why = "" if spec.node_name else why_unscheduled(found.status.conditions)
-    holders = [spec.containers[index] for index in gpu_holders(pod, devices, policy)]
+    holders = [spec.containers[index] for index in gpu_holders(found, devices, policy)]
     return replace(
         summary,
-        asks={name: gpus for name, gpus in asked_of(pod, policy).items() if gpus},
-        workload_type=type_shown(pod, policy),
+        asks={name: gpus for name, gpus in asked_of(found, policy).items() if gpus},
+        workload_type=type_shown(found, policy),
         hook=bool(holders) and all(each.lifecycle and each.lifecycle.pre_stop for each in holders),
         hook_asked=metadata.annotations.get(CHECKPOINT, ""),
         labels=metadata.labels,
         scheduler=spec.scheduler_name,
-        work_to_lose=works_since,
-        unscheduled=why,
+        work_to_lose=found.began if has_work_to_lose(found, policy) else None,
+        unscheduled="" if spec.node_name else found.unscheduled,
     )
 
 
-def _set_aside(found: ListedPod, resource: str) -> Decimal:
+def _set_aside(found: SeenPod, resource: str) -> Decimal:
     def count(container: Container, where: str) -> Decimal:
         value = container.resources.requests.get(resource)
         return NOTHING if value is None else quantity(value, where)
 
-    pod = Pod(metadata=found.metadata, spec=found.spec)
-    return peak_request(pod, count) + quantity(found.spec.overhead.get(resource, 0), f"spec.overhead.{resource}")
+    return peak_request(found, count) + quantity(found.spec.overhead.get(resource, 0), f"spec.overhead.{resource}")
+
+
+class _JobSpec(View, frozen=True):
+    pod_replacement_policy: str = ""
+
+
+class _Job(View, frozen=True):
+    spec: _JobSpec = _JobSpec()
+
+
+async def lost_pods(client: Client, pods: Iterable[PodSummary], nodes: Collection[GpuNode]) -> tuple[PodSummary, ...]:
+    """Return the pods that no Job replaces before their node is dealt with. Raises ApiError.
+
+    A pod is deleted some minutes after its node stops reporting, and stays until the kubelet confirms the end. With
+    `podReplacementPolicy: Failed` the Job waits for that. Jobs are read only where a pod ends on a lost node, which is
+    rare.
+    """
+    lost = {each.name for each in nodes if each.lost}
+    found = [pod for pod in pods if pod.ends and pod.job and pod.node in lost]
+    waiting: set[tuple[str, str]] = set()
+    for namespace, job in {(pod.namespace, pod.job) for pod in found}:
+        named = client.list_pages(path("batch/v1", "jobs", namespace), {"fieldSelector": f"metadata.name={job}"})
+        if "Failed" in [read(raw, _Job).spec.pod_replacement_policy async for raw in listed_objects(named)]:
+            waiting.add((namespace, job))
+    return tuple(pod for pod in found if (pod.namespace, pod.job) in waiting)

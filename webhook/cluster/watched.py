@@ -1,35 +1,38 @@
-"""What is known of a cluster by watching it: classes, namespaces, tenants, device classes, labels of nodes.
+"""Watches the facts of a cluster: classes, namespaces, tenants, device classes, labels of nodes.
 
 A watched fact may be seconds old, and as old as the last event while the API server can't be reached: `problems`
 says so. A namespace that the watch has not brought yet is read at once, and remembered until the watch brings it:
 whoever sums up what a tenant uses knows it by the same answer as the review that booked in it.
 """
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 import msgspec
 from msgspec.structs import replace
 
 from webhook.cluster.device_class_informer import DeviceClassInformer
 from webhook.cluster.gpu_nodes import plugged_resources
-from webhook.cluster.stored_objects import stored_namespace
+from webhook.cluster.views import priority_class
 from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Informer, Reflector, Reflectors, Source, Store
 from webhook.kube.ttl_cache import TTLCache
-from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Unreadable
-from webhook.objects.view import View, read, view
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import read, view
 from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass
-from webhook.sentences.sentence import sentence
+from webhook.sentences.sentence import sentence, told
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,8 @@ FRESH_SECONDS = 1.0
 REMEMBERED_SECONDS = 600.0
 """How long it is known as its tenant's while no watch says otherwise: longer than a watch mostly stays broken."""
 MOST_REMEMBERED = 1024
+REVIEW_SECONDS = 3.0
+"""For a chain of owners, and for each other object; the API server gives the whole review 5 s."""
 
 
 class TenantStore(Store[TenantQuota]):
@@ -79,6 +84,30 @@ class TenantStore(Store[TenantQuota]):
         if before is None or before.problem != found.problem:
             log.warning("tenant quota broken", {"tenant": name, "problem": sentence(found.problem)})
         return replace(found, tenant=before.tenant if before else None)
+
+
+async def stored_namespace(client: Client, name: str) -> Namespace | None:
+    """Return a namespace as it is now, None where there is none. Raises Unreadable."""
+    async with in_time(f"namespace {name}"):
+        try:
+            tree = await client.get(path("v1", "namespaces", name=name))
+        except NoSuchApi:
+            raise
+        except NotFound:
+            return None
+        return namespace_of(view(tree, Named).metadata)
+
+
+@asynccontextmanager
+async def in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[None]:
+    """End a look-up after so many seconds, and make each of its failures an Unreadable with a sentence."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Unreadable(f"{what}: no answer from the API server within {seconds:g} s") from None
+    except (ApiError, Refused) as error:
+        raise Unreadable(f"{what} can't be read: {told(error)}") from error
 
 
 class TenantResolver:
@@ -199,7 +228,7 @@ class NodeInformer(Reflectors):
 
     @property
     def silent_seconds(self) -> float:
-        """How long they have said nothing; 0 where nothing is watched."""
+        """The seconds since they said something; 0 where nothing is watched."""
         return super().silent_seconds if self._keys else 0.0
 
     async def _projected(self, raw: msgspec.Raw) -> Labels:
@@ -259,8 +288,12 @@ class Watched(Reflectors):
     def __init__(self, client: Client) -> None:
         self._listeners: list[Callable[[], None]] = []
         self._overlaps: dict[str, Overlap] | None = None
-        self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
-        self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
+        self._classes = Informer(
+            client, _CLASSES, lambda raw: priority_class(msgspec.json.decode(raw)), Store(self._changed)
+        )
+        self._namespaces = Informer(
+            client, _NAMESPACES, lambda raw: namespace_of(read(raw, Named).metadata), Store(self._changed)
+        )
         self.quotas = TenantStore(self._changed)
         quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
@@ -288,7 +321,7 @@ class Watched(Reflectors):
         return self._resolver.tenants
 
     def tenant_quotas(self) -> Sequence[TenantQuota]:
-        """All TenantQuotas, broken ones too."""
+        """Return all TenantQuotas, also broken ones."""
         return tuple(self.quotas.objects.values())
 
     def tenant_uid(self, name: str) -> str | None:
@@ -329,7 +362,7 @@ class Watched(Reflectors):
 
     @property
     def silent_seconds(self) -> float:
-        """The same of all of them."""
+        """The seconds since the most silent watch said something."""
         watches = (self.nodes, self.plugins, self.device_classes)
         return max(super().silent_seconds, *(each.silent_seconds for each in watches))
 
@@ -343,25 +376,3 @@ class Watched(Reflectors):
 _CLASSES = Source(path("scheduling.k8s.io/v1", "priorityclasses"))
 _NAMESPACES = Source(path("v1", "namespaces"))
 _TENANT_QUOTAS = Source(path(API_VERSION, PLURAL))
-
-
-class _Class(View, frozen=True):
-    metadata: Metadata = Metadata()
-    value: int = 0
-    preemption_policy: str = "PreemptLowerPriority"
-    global_default: bool = False
-
-
-def priority_class(tree: object) -> PriorityClass:
-    """A PriorityClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
-    found = view(tree, _Class)
-    ours = found.metadata.labels.get("app.kubernetes.io/name") == "gpu-tiers"
-    return PriorityClass(found.metadata.name, found.value, found.preemption_policy, found.global_default, ours)
-
-
-def _priority_class(raw: msgspec.Raw) -> PriorityClass:
-    return priority_class(msgspec.json.decode(raw))
-
-
-def _namespace(raw: msgspec.Raw) -> Namespace:
-    return namespace_of(read(raw, Named).metadata)

@@ -37,7 +37,7 @@ class ServiceReference(View, frozen=True):
 
 
 class ClientConfig(View, frozen=True):
-    """How the API server calls an entry."""
+    """The address at which the API server calls an entry."""
 
     service: ServiceReference | None = None
     ca_bundle: str = ""
@@ -68,22 +68,22 @@ class WebhookEntry(View, frozen=True):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is of a gpu-tiers installation."""
+        """True if it belongs to a gpu-tiers installation."""
         return self.name.endswith(OURS)
 
     @property
     def meets_new_pods(self) -> bool:
-        """Whether it may be asked about pods that are created."""
+        """True if it may be asked about pods that are created."""
         return any(rule.meets_new_pods() for rule in self.rules)
 
     @property
     def namespaces(self) -> tuple[Requirement, ...]:
-        """What a namespace's labels must meet for the entry to be asked."""
+        """The requirements on a namespace's labels for the entry to be asked."""
         return tuple(requirements_of(self.namespace_selector))
 
     @property
     def objects(self) -> tuple[Requirement, ...]:
-        """What an object's labels must meet."""
+        """The requirements on an object's labels."""
         return tuple(requirements_of(self.object_selector))
 
 
@@ -103,7 +103,7 @@ class WebhookConfiguration(View, frozen=True):
 
 
 def leaves_out(configurations: Iterable[WebhookConfiguration], labels: Mapping[str, str]) -> bool:
-    """Whether the API server asks gpu-tiers about no pod of a namespace with these labels."""
+    """Tell whether the API server asks gpu-tiers about no pod of a namespace with these labels."""
     entries = (entry for each in configurations if each.is_ours for entry in each.webhooks if entry.name == OF_PODS)
     return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
 
@@ -115,7 +115,7 @@ def missing_kinds(configurations: Iterable[WebhookConfiguration]) -> tuple[Kind,
 
 
 def without(kinds: Collection[Kind]) -> Iterator[tuple[Kind, str]]:
-    """What comes of each kind that is missing. In Enforce the validating webhook refuses what bears no tier."""
+    """Yield the effect of each missing kind. In Enforce the validating webhook refuses what bears no tier."""
     if MUTATING in kinds:
         yield MUTATING, "no pod gets a tier" + ("" if VALIDATING in kinds else ", and in Enforce GPU pods are refused")
     if VALIDATING in kinds:
@@ -123,7 +123,7 @@ def without(kinds: Collection[Kind]) -> Iterator[tuple[Kind, str]]:
 
 
 async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, ...]:
-    """All of both kinds. Raises ApiError."""
+    """List the configurations of both kinds. Raises ApiError."""
     found: list[WebhookConfiguration] = []
     for kind in KINDS:
         pages = client.list_pages(path(GROUP, f"{kind.lower()}s"))
@@ -153,7 +153,7 @@ class AdmissionPolicy(View, frozen=True):
 
 
 class _Binding(View, frozen=True):
-    """Of a binding; of a policy nothing is read."""
+    """The spec of a binding; nothing is read of a policy's."""
 
     policy_name: str = ""
     validation_actions: frozenset[str] = frozenset()
@@ -165,7 +165,7 @@ class _Listed(View, frozen=True):
 
 
 async def admission_policies(client: Client) -> tuple[AdmissionPolicy, ...]:
-    """All of ours. Raises ApiError."""
+    """List our policies. Raises ApiError."""
     policies = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
     bindings = [each.spec for each in await _all_of_ours(client, "validatingadmissionpolicybindings")]
     actions = dict.fromkeys(policies, frozenset[str]())

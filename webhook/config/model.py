@@ -19,9 +19,15 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from webhook.config.kinds import KindSection, OwnKindSection
-from webhook.config.placement_fields import PlacementSection, SchedulingSection
-from webhook.config.sections import OFF_IS_A_WORD, Section, matching
+from webhook.config.sections import (
+    OFF_IS_A_WORD,
+    KindSection,
+    OwnKindSection,
+    PlacementSection,
+    SchedulingSection,
+    Section,
+    matching,
+)
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted

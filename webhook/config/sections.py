@@ -1,9 +1,22 @@
-"""The sections of a policy file as pydantic reads them."""
+"""Sections of the policy file as pydantic reads them: their base, kinds of workloads, and where a tier's pods run.
+
+What the API server would refuse on a pod is refused here, or every pod of the tier would be refused later.
+"""
 
 import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.view import steps
+from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.values.tier_policy import USUAL_NAMES, Placement, Queue, Scheduling, Strategy, System
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kinds.rows import holder_of, row_over
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class Section(BaseModel):
@@ -31,3 +44,224 @@ def matching(pattern: str, words: str) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+LabelKey = Annotated[
+    str,
+    matching(
+        r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+        "should be the name of a label, as in example.com/job-name",
+    ),
+]
+Path = Annotated[
+    str,
+    Field(max_length=253),
+    matching(
+        r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*",
+        "should be names with dots between, as in spec.workers.*.template; * is each item of a list or map",
+    ),
+]
+ScalePath = Annotated[
+    str,
+    Field(max_length=253),
+    matching(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", "should be names with dots between, as in spec.replicas"),
+]
+Plural = Annotated[
+    str,
+    Field(max_length=63),
+    matching(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", "should be small letters, as in pytorchjobs"),
+]
+
+
+class KindSection(Section):
+    """An API group and a kind in it; "" is the core group."""
+
+    group: str = ""
+    kind: str = Field(min_length=1)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, self.group_kind))
+
+
+class TemplateSection(Section):
+    """Where a pod template lies, such as `spec.workers.*.template`; `*` is each list item or map value.
+
+    `replicas` is the field with its number of pods, one if it is absent. `form` is `spec` if a bare pod spec lies
+    there, without metadata.
+    """
+
+    path: Path
+    replicas: Path | None = None
+    form: Literal["template", "spec"] = "template"
+
+    @model_validator(mode="after")
+    def _in_one_item(self) -> Self:
+        below = len(holder_of(self.path, self.replicas))
+        if "*" in (*steps(self.path)[below:], *steps(self.replicas or "")[below:]):
+            raise ValueError(f"replicas: {self.replicas} must lie in the same item as path: {self.path}")
+        return self
+
+
+class OwnKindSection(KindSection):
+    """A kind that the table lacks, or fields that replace those of the table's row.
+
+    `type` is the type of every such object. `usualType` is the type of most, unless the command or the image of a pod
+    says another. `podLabels` are the labels that its operator puts on the pods; write a value if only that value tells.
+    With `gang`, its pods are of use only together, and are charged as a whole. Members of a gang that ask for no GPU
+    are known by `gangLabel` and share the gang's tier. `scale` is the field that its scale subresource writes, such as
+    `spec.replicas`; then a scale is reviewed as an update of the object is.
+    """
+
+    plural: Plural | None = None
+    type: WorkloadType | None = None
+    usual_type: WorkloadType | None = None
+    pod_labels: dict[LabelKey, str | None] = Field(default_factory=dict)
+    gang: bool | None = None
+    gang_label: LabelKey | None = None
+    scale: ScalePath | None = None
+    templates: tuple[TemplateSection, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_word(self) -> Self:
+        if self.type and self.usual_type:
+            raise ValueError("write either type (every such object is one) or usualType (most are)")
+        if self.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
+            raise ValueError(f"{self} is no workload; write the kinds that make pods")
+        if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
+            raise ValueError(
+                f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
+            )
+        if self.plural is None and (self.gang or self.scale):
+            raise ValueError(f"gang and scale need the plural of {self}, so write it, as in the paths of its API")
+        return self
+
+    def row(self) -> KindRow:
+        """Return the row of this kind, or that of the table with the fields that are written here in place of its own.
+
+        A type that is written replaces all that the table says of the type.
+        """
+        entry = self.model_dump(by_alias=True, exclude_defaults=True)
+        if self.type or self.usual_type:
+            entry |= {"type": self.type, "usualType": self.usual_type, "fields": {}, "unless": ()}
+        if self.gang_label:
+            entry["podLabels"] = {self.gang_label: None} | self.pod_labels
+        known = BUILT_IN.by_kind.get(self.group_kind)
+        return row_over(known or KindRow(self.group, self.kind, "", "the policy file"), entry)
+
+
+LONGEST_RUNTIME = 2**31 - 1
+"""The largest activeDeadlineSeconds of a pod."""
+
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+
+
+def _key(text: str) -> str:
+    if not re.fullmatch(rf"([a-z0-9.-]{{1,253}}/)?{_NAME}", text):
+        raise ValueError(f'"{text[:63]}" is no label; write it as in topology.kubernetes.io/rack')
+    return text
+
+
+def _value(text: str) -> str:
+    if not re.fullmatch(rf"({_NAME})?", text):
+        raise ValueError(f'"{text[:63]}" is no value of a label; write letters and digits, - _ . between')
+    return text
+
+
+NodeLabel = Annotated[str, AfterValidator(_key)]
+NodeLabelValue = Annotated[str, AfterValidator(_value)]
+
+
+class TolerationSection(Section):
+    """A toleration as a pod has it. Without `key` it tolerates every taint, without `effect` every effect."""
+
+    key: NodeLabel | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: NodeLabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: int | None = None
+
+    @model_validator(mode="after")
+    def _as_a_pod_may_have_it(self) -> Self:
+        if self.operator == "Equal" and self.key is None:
+            raise ValueError("operator Equal needs a key; operator Exists without one is for all taints")
+        if self.operator == "Exists" and self.value is not None:
+            raise ValueError("operator Exists takes no value")
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise ValueError("tolerationSeconds goes with effect: NoExecute")
+        return self
+
+    def given(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class PlacementSection(Section):
+    """Where the pods of a tier run, and for how many seconds at most. What a pod says itself stays.
+
+    `Pack` draws a gang together and `Spread` keeps replicas apart, both by the node label `topologyKey`, and as a wish.
+    """
+
+    strategy: Strategy | None = None
+    topology_key: NodeLabel | None = None
+    tolerations: tuple[TolerationSection, ...] = ()
+    node_selector: dict[NodeLabel, NodeLabelValue] = Field(default_factory=dict)
+    max_runtime_seconds: int | None = Field(default=None, ge=1, le=LONGEST_RUNTIME)
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.strategy is None) != (self.topology_key is None):
+            raise ValueError("strategy and topologyKey go together: write both or none")
+        return self
+
+    def placement(self) -> Placement:
+        return Placement(
+            strategy=self.strategy,
+            topology_key=self.topology_key or "",
+            tolerations=tuple(each.given() for each in self.tolerations),
+            node_selector=self.node_selector,
+            max_runtime=self.max_runtime_seconds,
+        )
+
+
+_SCHEDULER = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+
+
+def _scheduler(text: str) -> str:
+    if not _SCHEDULER.fullmatch(text):
+        raise ValueError(f'"{text[:63]}" is no name; write small letters and digits, - . between')
+    return text
+
+
+SchedulerName = Annotated[str, AfterValidator(_scheduler)]
+
+
+class QueueSection(Section):
+    """A queue of Volcano or of KAI. It has to exist; a pod that such a scheduler places goes into it."""
+
+    system: System
+    name: SchedulerName
+
+
+class SchedulingSection(Section):
+    """The scheduler of a tier's pods, and their queue. What a workload names itself stays."""
+
+    scheduler_name: SchedulerName | None = None
+    queue: QueueSection | None = None
+
+    @model_validator(mode="after")
+    def _of_one_scheduler(self) -> Self:
+        if self.scheduler_name in UNNAMED:
+            raise ValueError(f"schedulerName {self.scheduler_name} is what every pod has; leave it out")
+        theirs = USUAL_NAMES.get(self.scheduler_name or "")
+        if self.queue is not None and theirs not in (None, self.queue.system):
+            raise ValueError(
+                f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"
+            )
+        return self
+
+    def scheduling(self) -> Scheduling:
+        queue = Queue(self.queue.system, self.queue.name) if self.queue else None
+        return Scheduling(self.scheduler_name or "", queue)

@@ -45,8 +45,10 @@ def tenant_quota_problems(tree: Tree) -> list[str]:
     """Every reason to refuse a TenantQuota, with the field's path; its status is not looked at."""
     if tree["apiVersion"] != API_VERSION:
         return [f'apiVersion: "{tree["apiVersion"]}" is not served; write {API_VERSION}']
+    metadata = {name: each for name, each in tree["metadata"].items() if name not in _WRITTEN_BY_THE_API_SERVER}
+    unnamed = [] if {"name", "generateName"} & metadata.keys() else ["metadata.name: is required"]
     written = _written({name: each for name, each in tree.items() if name != "status"})
-    return [*_of_metadata(tree["metadata"]), *problems(written, tenant_quota_schema())]
+    return [*unnamed, *problems(metadata, _METADATA, "metadata"), *problems(written, tenant_quota_schema())]
 
 
 @cache
@@ -56,12 +58,6 @@ def tenant_quota_schema() -> Schema:
     (version,) = crd["spec"]["versions"]  # type: ignore[index]
     found: Schema = version["schema"]["openAPIV3Schema"]
     return found
-
-
-def _of_metadata(metadata: Tree) -> list[str]:
-    written = {name: each for name, each in metadata.items() if name not in _WRITTEN_BY_THE_API_SERVER}
-    named = {"name", "generateName"} & written.keys()
-    return ([] if named else ["metadata.name: is required"]) + problems(written, _METADATA, "metadata")
 
 
 _TYPES: Mapping[str, tuple[type, str]] = {

@@ -94,17 +94,15 @@ class _Loader(KubectlLoader):
             seen: set[str] = set()
             for key, _ in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
                 if isinstance(key, yaml.ScalarNode) and key.value in seen and key.tag != MERGE:
-                    self._found_again(Twice(key.value, key.start_mark.line + 1))
+                    again = Twice(key.value, key.start_mark.line + 1)
+                    if self._twice is None:
+                        raise NotYaml(f'not YAML: "{again.key}" is written twice, again in line {again.line}')
+                    self._twice.append(again)
                 seen.add(str(key.value))
         try:
             return super().construct_document(node)
         except NO_VALUE:
             raise NotYaml(f"not YAML: {next(_no_values(node), 'a value is none')}") from None
-
-    def _found_again(self, again: Twice) -> None:
-        if self._twice is None:
-            raise NotYaml(f'not YAML: "{again.key}" is written twice, again in line {again.line}')
-        self._twice.append(again)
 
 
 def _no_values(node: yaml.Node) -> Iterator[str]:

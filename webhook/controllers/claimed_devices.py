@@ -14,8 +14,9 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 from msgspec.structs import replace
 
+from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
+from webhook.cluster.resource_claims import ClaimInformer
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.objects.pods import PodClaim
@@ -57,24 +58,24 @@ class ClaimedDevices:
     hundred claims with hundreds of others in each, which nothing bounds.
     """
 
-    def __init__(self, claims: ClaimLookup, watched: ClaimInformer | None, counts: Callable[[Devices], bool]) -> None:
-        self._claims = claims
+    def __init__(self, lookups: Lookups, watched: ClaimInformer | None, counts: Callable[[Devices], bool]) -> None:
+        self._lookups = lookups
         self._counts = counts
         self._watched = watched
         self._known: dict[str, dict[str, tuple[Devices, ...]]] = {}
 
     async def of(self, seen: SeenPod) -> Claimed:
         """What the claims of a pod ask for."""
-        known = self._known.setdefault(seen.pod.metadata.uid, {})
+        known = self._known.setdefault(seen.metadata.uid, {})
         claims: dict[str, tuple[Devices, ...]] = {}
         unread: list[Unreadable] = []
-        noted = let_in_with(seen.pod.metadata)
-        for claim in seen.pod.spec.resource_claims:
+        noted = let_in_with(seen.metadata)
+        for claim in seen.spec.resource_claims:
             key = _key(seen, claim)
             try:
                 known[claim.name] = await self._read(seen, claim, key)
             except Unreadable as problem:
-                log.warning("claims not counted", {"pod": seen.pod.metadata.name, "reason": str(problem)})
+                log.warning("claims not counted", {"pod": seen.metadata.name, "reason": str(problem)})
                 unread += [problem] if claim.name not in known and claim.name not in noted else []
             if key:
                 # as the claim says it, without what the pod calls it
@@ -97,13 +98,13 @@ class ClaimedDevices:
 
     async def _read(self, seen: SeenPod, claim: PodClaim, key: str) -> tuple[Devices, ...]:
         """What was made of a template is the pod's own; of a claim that the pod names other pods may have a part."""
-        namespace = seen.pod.metadata.namespace
+        namespace = seen.metadata.namespace
         if not key:
-            return self._counted(await self._claims.fresh().devices(namespace, claim))
+            return self._counted(await self._lookups.fresh().devices(namespace, claim))
         found = self._watched.devices(key) if self._watched else None
         if found is None:
             name = key.removeprefix(f"{namespace}/")
-            found = await self._claims.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
+            found = await self._lookups.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
         shared = key if claim.resource_claim_name is not None else ""
         return tuple(replace(each, entry=claim.name, claim=shared) for each in self._counted(found))
 
@@ -114,7 +115,7 @@ class ClaimedDevices:
 def _key(seen: SeenPod, claim: PodClaim) -> str:
     """The ResourceClaim as namespace/name; "" where none has been made of the template yet."""
     name = claim.resource_claim_name or seen.made.get(claim.name)
-    return f"{seen.pod.metadata.namespace}/{name}" if name else ""
+    return f"{seen.metadata.namespace}/{name}" if name else ""
 
 
 class Claimant(msgspec.Struct, frozen=True):

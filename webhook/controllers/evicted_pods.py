@@ -191,26 +191,26 @@ class EvictedPods:
         who, late = event.victim, (seconds_since(event.time) or 0.0) > LATE
         itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
         seen = await self._read(who)
-        victim = self._shown(seen.pod) if seen and seen.preempted else None
+        victim = self._shown(seen) if seen and seen.preempted else None
         if seen is None or victim is None or not _concerns_us(victim):
             return Followed(itself, victim, gone=seen is None)
         async with self._turns:
             end = await end_of(self._client, who.namespace, who.name, who.uid)
         seconds = None if late else seconds_since(event.time)  # it may have ended before we looked
-        outcome = await persistently(lambda: victim_outcome(self._client, seen.pod, end, self._policy()))
+        outcome = await persistently(lambda: victim_outcome(self._client, seen, end, self._policy()))
         lost = self._lost(event, seen, end, outcome)
-        return Followed(seen.pod.metadata.controller or itself, victim, outcome, seconds, lost)
+        return Followed(seen.metadata.controller or itself, victim, outcome, seconds, lost)
 
     def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
         """By what its containers told at their end, else by what it reported, else since its start."""
         policy, evicted_at = self._policy(), _at(event.time)
-        if not has_work_to_lose(seen.pod, policy):
+        if not has_work_to_lose(seen, policy):
             return None
         saved = saved_last(end.containers.values(), outcome, evicted_at) or self._last_save(event.victim.uid)
         ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
         ended = max(ends, default=evicted_at)
         held = self._last_held(event.victim.uid)  # with what it holds by claims
-        gpus = held.charge.gpus if held else demand_of(seen.pod, (), policy)
+        gpus = held.charge.gpus if held else demand_of(seen, (), policy)
         return None if ended is None else work_since(gpus, ended, saved, seen.began)
 
     def preemption(self, event: Preempted, ended: Followed, *, led: bool) -> Preemption | None:
@@ -247,7 +247,7 @@ class EvictedPods:
                 except NotFound:
                     return None
                 found = seen_pod(msgspec.json.encode(tree))
-                return found if found.pod.metadata.uid == who.uid else None
+                return found if found.metadata.uid == who.uid else None
 
         return await persistently(ask)
 

@@ -63,21 +63,19 @@ class PodProjection:
 
     async def of(self, seen: SeenPod, devices: ClaimedDevices) -> Observed | None:
         """None for a pod that counts for nothing."""
-        policy, metadata = self._in_force.current(), seen.pod.metadata
+        policy, metadata = self._in_force.current(), seen.metadata
         claimed, claimant = NO_CLAIMS, None
-        if seen.pod.spec.resource_claims:
+        if seen.spec.resource_claims:
             claimed = await devices.of(seen)
             claimant = Claimant(metadata.uid, metadata.namespace, metadata.name, claimed)
-        charge = (
-            None if claimed.unread else charge_of(seen.pod, claimed.devices, policy) or _waits_with_gang(seen, policy)
-        )
+        charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
         if charge is None:
             return Observed(None, claimant) if claimant else None
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
-        if seen.pod.waits_for_quota:
+        if seen.waits_for_quota:
             since, told = metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
-            gated = Gated(seen.pod.spec.priority or 0, since, seen.version, told, may_be_gang)
+            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, told, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
@@ -89,8 +87,8 @@ class PodProjection:
             gated,
             workload,
         )
-        work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
-        node, waits = intern(seen.pod.spec.node_name), _waits(seen, charge)
+        work_since = seen.began if seen.began is not None and has_work_to_lose(seen, policy) else None
+        node, waits = intern(seen.spec.node_name), _waits(seen, charge)
         return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
 
     async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:
@@ -99,14 +97,14 @@ class PodProjection:
         Nobody asks for either in a tenant that holds nothing: "". A controller of a gang's kind may be a gang, also one
         that can't be read now, unless the API server does not serve that kind.
         """
-        metadata = seen.pod.metadata
+        metadata = seen.metadata
         owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
         tenant = self._cluster.known.tenant(home) if home else None
-        if owner is None or not (seen.pod.waits_for_quota or (tenant is not None and tenant.holds)):
+        if owner is None or not (seen.waits_for_quota or (tenant is not None and tenant.holds)):
             return "", False
         may_be_gang = policy.kinds.is_gang(owner)
         try:
-            found = await self._cluster.lookups.owners.outermost(metadata.namespace, owner, policy.kinds)
+            found = await self._cluster.lookups.outermost_owner(metadata.namespace, owner, policy.kinds)
         except Unreadable:
             return "", may_be_gang
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
@@ -114,7 +112,7 @@ class PodProjection:
 
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
     """How the pod waits for a node; None where it has one, or is being deleted."""
-    metadata, spec = seen.pod.metadata, seen.pod.spec
+    metadata, spec = seen.metadata, seen.spec
     if spec.node_name or metadata.deletion_timestamp or not charge.gpus:
         return None
     owner = metadata.controller
@@ -142,8 +140,8 @@ _NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
     """The charge of a pod without GPUs that waits behind our gate: nothing."""
-    spec = seen.pod.spec
-    if not seen.pod.waits_for_quota or seen.pod.metadata.deletion_timestamp:
+    spec = seen.spec
+    if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
         return None
     return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
 
@@ -179,7 +177,7 @@ class ObservedPods:
         self._on_nodes: PodsOnNodes | None = None
         self._claims: ClaimInformer | None = None
         self._claimants = Claimants()
-        self._devices = ClaimedDevices(cluster.lookups.claims, None, self._counts)
+        self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
         cluster.known.nodes.subscribe(self._node_changed)
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
@@ -197,7 +195,7 @@ class ObservedPods:
         self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on, self._bound)
         self._claimants = Claimants()
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
-            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups.claims, claims, self._counts)
+            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
             async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
                 self._pods = pods
                 try:

@@ -133,8 +133,8 @@ class WaitsInVain:
             return None
         seen = seen_pod(msgspec.json.encode(tree))
         nominated = (tree.get("status") or {}).get("nominatedNodeName")
-        elsewhere = nominated or seen.pod.spec.node_name or seen.pod.metadata.deletion_timestamp
-        return seen.pod if not elsewhere and waits_for_gpus_alone(seen.unscheduled) else None
+        elsewhere = nominated or seen.spec.node_name or seen.metadata.deletion_timestamp
+        return seen if not elsewhere and waits_for_gpus_alone(seen.unscheduled) else None
 
 
 def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[WaitingPod]:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from webhook.kube.errors import TooLong
-from webhook.kube.wire import JSON, Event, Page, events_of, page_of, tree_of, warning_text
+from webhook.kube.wire import JSON, ApiRequest, Event, Page, events_of, page_of, tree_of, warning_text
 from webhook.objects.view import Tree
 
 if TYPE_CHECKING:  # its libraries take as long as all else that a command imports
@@ -61,12 +61,12 @@ class Client:
         await self._way.close()
 
     async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, accept: str = JSON) -> Tree:
-        return tree_of(await self._way.send("GET", path, {}, seconds, accept=accept), path)
+        return tree_of(await self._way.send(ApiRequest("GET", path, accept=accept), seconds), path)
 
     async def list_pages(
         self, path: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[Page]:
-        """All pages of a list, smaller ones where objects are large, for anybody may make hundreds of these.
+        """Yield all pages of a list, smaller ones where objects are large, because anybody may make hundreds of these.
 
         Raises Gone where it changed for too long while it was read.
         """
@@ -75,7 +75,7 @@ class Client:
         while True:
             query["limit"] = str(size)
             try:
-                page = page_of(await self._way.send("GET", path, query, PAGE_SECONDS, accept=accept), path)
+                page = page_of(await self._way.send(ApiRequest("GET", path, query, accept=accept), PAGE_SECONDS), path)
             except TooLong:
                 if size == 1:
                     raise
@@ -97,21 +97,22 @@ class Client:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
         }
-        async with self._way.stream(path, query, SILENCE_SECONDS, METADATA if metadata_only else JSON) as pieces:
+        request = ApiRequest("GET", path, query, accept=METADATA if metadata_only else JSON)
+        async with self._way.stream(request, SILENCE_SECONDS) as pieces:
             yield events_of(pieces, path)
 
     async def create(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
     ) -> Tree:
         """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
-        return tree_of(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
+        return tree_of(await self._way.send(ApiRequest("POST", path, {"fieldManager": manager}, body), seconds), path)
 
     async def try_create(self, path: str, body: Tree, warnings: list[str], *, seconds: float) -> None:
         """Create an object in a dry run, of which nothing is stored; `warnings` gets those of a refusal too."""
         headers: list[str] = []
         params = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
         try:
-            await self._way.send("POST", path, params, seconds, body, warned=headers)
+            await self._way.send(ApiRequest("POST", path, params, body), seconds, headers)
         finally:
             warnings += map(warning_text, headers)
 
@@ -122,7 +123,7 @@ class Client:
 
         Conflict where the stored one is no longer at the resourceVersion that `body` bears.
         """
-        return tree_of(await self._way.send("PUT", path, {"fieldManager": manager}, seconds, body), path)
+        return tree_of(await self._way.send(ApiRequest("PUT", path, {"fieldManager": manager}, body), seconds), path)
 
     async def patch(
         self,
@@ -142,11 +143,10 @@ class Client:
         """
         of_a_dict = STRATEGIC_PATCH if strategic else MERGE_PATCH
         content_type = JSON_PATCH if isinstance(body, list) else of_a_dict
-        return tree_of(
-            await self._way.send("PATCH", path, {"fieldManager": manager}, seconds, body, content_type), path
-        )
+        request = ApiRequest("PATCH", path, {"fieldManager": manager}, body, content_type)
+        return tree_of(await self._way.send(request, seconds), path)
 
     async def delete(self, path: str, *, version: str, seconds: float = LOOKUP_SECONDS) -> None:
         """Delete an object at a resourceVersion. Conflict where it is at another one."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version}}
-        await self._way.send("DELETE", path, {}, seconds, options)
+        await self._way.send(ApiRequest("DELETE", path, body=options), seconds)

@@ -11,7 +11,7 @@ import re
 import socket
 import sys
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
@@ -27,7 +27,7 @@ from multidict import CIMultiDict
 
 from webhook.kube.errors import TooLong, Unreachable, failure
 from webhook.kube.kubeconfig import Kubeconfig, in_cluster, read_kubeconfig, unusable
-from webhook.kube.wire import JSON
+from webhook.kube.wire import ApiRequest
 
 _PARTS = ("dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 _UNUSED = {"kubernetes.config", *(f"kubernetes.{aio}{part}" for aio in ("", "aio.") for part in _PARTS)}
@@ -136,33 +136,20 @@ class Connection:
             await asyncio.gather(self._refresh, return_exceptions=True)
         await asyncio.gather(self._rest.close(), self._watches.close())
 
-    async def send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str],
-        timeout: float,  # noqa: ASYNC109 - handed on to aiohttp
-        body: object = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-        warned: list[str] | None = None,
-    ) -> bytes:
-        """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it.
+    async def send(self, request: ApiRequest, seconds: float, warned: list[str] | None = None) -> bytes:
+        """Return the whole answer. Raises ApiError; so many seconds bound all of it.
 
         TooLong where it has more than MOST_BYTES. `warned` gets the headers with warnings, also those of a failure.
         """
-        limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
-        answer = self._response(self._rest, method, path, params, limit, body, content_type, accept, warned)
-        async with answer as response:
-            return await _whole(response, f"{method} {path}")
+        limit = aiohttp.ClientTimeout(total=seconds, ceil_threshold=float("inf"))
+        async with self._response(self._rest, request, limit, warned) as response:
+            return await _whole(response, f"{request.method} {request.path}")
 
     @asynccontextmanager
-    async def stream(
-        self, path: str, params: Mapping[str, str], idle: float, accept: str = JSON
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A GET whose body never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
+    async def stream(self, request: ApiRequest, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield a body that never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
         limit = aiohttp.ClientTimeout(sock_connect=10, sock_read=idle)
-        async with self._response(self._watches, "GET", path, params, limit, accept=accept) as response:
+        async with self._response(self._watches, request, limit) as response:
             try:
                 yield response.content.iter_any()
             finally:
@@ -170,25 +157,18 @@ class Connection:
 
     @asynccontextmanager
     async def _response(
-        self,
-        rest: Any,
-        method: str,
-        path: str,
-        params: Mapping[str, str],
-        limit: aiohttp.ClientTimeout,
-        body: object = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-        warned: list[str] | None = None,
+        self, rest: Any, request: ApiRequest, limit: aiohttp.ClientTimeout, warned: list[str] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
+        method, path = request.method, request.path
+        url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(request.params)}", encoded=True)
         try:
             # The token of now: a ServiceAccount's changes every hour.
             token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
-            headers = CIMultiDict({"Content-Type": content_type, "Accept": accept, "User-Agent": "gpu-tiers"})
+            headers = CIMultiDict({"Content-Type": request.content_type, "Accept": request.accept})
+            headers["User-Agent"] = "gpu-tiers"
             headers.extend({"Authorization": token} if token else {})
             headers.extend(self._act_as)
-            answer = await rest.request(method, url, headers, body=body, _request_timeout=limit)
+            answer = await rest.request(method, url, headers, body=request.body, _request_timeout=limit)
             async with answer.response as response:
                 if warned is not None:
                     warned += response.headers.getall("Warning", [])

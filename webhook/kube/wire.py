@@ -1,7 +1,7 @@
 """Decodes the answers of an API server as far as a list or a watch needs: the objects themselves stay bytes."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,17 @@ from webhook.objects.view import Tree
 JSON = "application/json"
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 """A time in an object, for strftime of one in UTC."""
+
+
+class ApiRequest(msgspec.Struct, frozen=True):
+    """A request to a server: `body` is sent as JSON of that `content_type`."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = {}
+    body: object = None
+    content_type: str = JSON
+    accept: str = JSON
 
 
 class ListMeta(msgspec.Struct, rename="camel"):

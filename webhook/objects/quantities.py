@@ -29,23 +29,20 @@ _SUFFIX: dict[str | None, Decimal] = {
 
 
 def quantity(value: object, field: str) -> Decimal:
-    """The number a quantity stands for, as "8", "8000m", "1k", 8 or 0.5 do.
+    """Return the number that a quantity stands for, as "8", "8000m", "1k", 8 or 0.5 do.
 
     Raises Refused naming the field when the value is no quantity.
     """
     if type(value) is str and value.isdecimal() and value.isascii() and len(value) <= 30:  # noqa: PLR2004
         return Decimal(value)  # the hot path: almost every request is a bare integer
-    text = "" if isinstance(value, bool) or _endless(value) else str(value)
+    # JSON knows integers of any length; Python refuses to write out those of many thousand digits.
+    endless = isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
+    text = "" if isinstance(value, bool) or endless else str(value)
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise Refused(Reason.INVALID, "no-quantity", field, value=text[:40])
     number, exponent, suffix = match.groups()
     return _EXACT.multiply(Decimal(number), Decimal(f"1e{exponent}") if exponent else _SUFFIX[suffix])
-
-
-def _endless(value: object) -> bool:
-    """JSON knows integers of any length; Python refuses to write out those of many thousand digits."""
-    return isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
 
 
 def is_parameter(value: object) -> bool:
@@ -88,5 +85,5 @@ def written(number: Decimal) -> str:
 
 
 def written_gpus(number: Decimal) -> str:
-    """So many GPUs: "1 GPU", "0.5 GPUs"."""
+    """Return a number of GPUs as text: "1 GPU", "0.5 GPUs"."""
     return f"{written(number)} {'GPU' if number == 1 else 'GPUs'}"

@@ -51,29 +51,33 @@ class Choice(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
-        """What a URL's query says; what it says otherwise counts for nothing."""
+        """Read a URL's query; what it says otherwise counts for nothing."""
         tenant, tier = (query.get(name, "")[:LONGEST_NAME] for name in ("tenant", "tier"))
         reload = query.get("reload", "")
         return cls(tenant, tier, bool(query.get("refused")), reload if reload in SECONDS else "")
 
     def of_tenants(self, found: Sequence[TenantShown]) -> Sequence[TenantShown]:
-        """The chosen one; of very many those that are worst off, the worst first."""
+        """Return the chosen tenant; if there are very many, those that are worst off, the worst first."""
         if self.tenant:
             return [each for each in found if each.name == self.tenant]
-        return found if len(found) <= MOST_TENANTS else sorted(found, key=_worst)[:MOST_TENANTS]
+        if len(found) <= MOST_TENANTS:
+            return found
+        fullest = {each.name: max((sum(row.shares) for row in each.rows), default=0.0) for each in found}
+        worst = sorted(found, key=lambda each: (not each.problems, -fullest[each.name], each.name))
+        return worst[:MOST_TENANTS]
 
     def of_waits(self, found: Iterable[Waits]) -> list[Waits]:
-        """Those of the tenant and tier."""
+        """Return the waiting pods of the tenant and tier."""
         return [each for each in found if self.has(each.tenant, each.tier)]
 
     def of_verdicts(self, found: Iterable[VerdictGroup]) -> Iterator[VerdictGroup]:
-        """Those of the tenant and tier, and on request without what was let in."""
+        """Yield the verdicts of the tenant and tier, on request without what was admitted."""
         for each in found:
             if self.has(each.last.tenant, each.last.tier) and (each.last.reason or not self.refused):
                 yield each
 
     def of_preemptions(self, found: Iterable[Preemption]) -> Iterator[Preemption]:
-        """Those in which a pod of the tenant and tier was evicted, or was evicted for."""
+        """Yield the preemptions in which a pod of the tenant and tier was evicted, or was evicted for."""
         for each in found:
             pods = (each.victim, *([each.preemptor] if each.preemptor else []))
             if any(self.has(pod.tenant, pod.tier) for pod in pods):
@@ -84,10 +88,6 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Choice()
-
-
-def _worst(tenant: TenantShown) -> tuple[bool, float, str]:
-    return not tenant.problems, -max((sum(row.shares) for row in tenant.rows), default=0.0), tenant.name
 
 
 SHOWN = 100
@@ -130,17 +130,17 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
-        """Those that stand in the table."""
+        """The tenants in the table."""
         return self.choice.of_tenants(self.tenants)
 
     @property
     def waits_chosen(self) -> Sequence[Waits]:
-        """All that wait, as far as they were chosen."""
+        """The chosen waiting pods."""
         return self.choice.of_waits(self.gpus.waits) if self.gpus else ()
 
     @property
     def evictions(self) -> Evictions:
-        """Of those that are shown."""
+        """The evictions that are shown."""
         return Evictions.of(self.preemptions)
 
     @property
@@ -151,7 +151,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is not well, each a sentence; nothing where all is."""
+        """The problems, a sentence each; none where all is well."""
         tenants = [each.name for each in self.tenants if each.problems]
         of_tenants = (f"tenants: see {first_of(tenants, MOST_NAMED)} below",) if tenants else ()
         return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_tenants)
@@ -176,7 +176,7 @@ class Sources(msgspec.Struct, frozen=True):
     at_risk: Callable[[], RisksOf] = dict
 
     async def content(self, choice: Choice = EVERYTHING) -> PageContent:
-        """All of it, as it is now."""
+        """Return the whole content as it is now."""
         leader, day_of = self.leader(), self.day or _no_day
         gpus, day, posture = await asyncio.gather(self.gpus(), day_of(), self.posture())
         return PageContent(
@@ -196,7 +196,7 @@ class Sources(msgspec.Struct, frozen=True):
         )
 
     def _chart(self, day: DayOfUse | None, tiers: Sequence[str]) -> ChartShown:
-        """Of what the Prometheus tells, else of what this replica has counted."""
+        """Draw what the Prometheus tells, or what this replica has counted."""
         if day and (told := use_chart(day.seen, tiers, day.evicted)):
             return ChartShown(told, self.prometheus)
         counted = use_chart(tuple(self.use), tiers, evicted_of(self.preemptions))
@@ -241,7 +241,7 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
-    """What a port serves: the page, at /, to those readers; without any, to whoever calls it by a name of loopback."""
+    """Return the app of a port: the page at /, for these readers, or for whoever calls it by a loopback name."""
 
     async def page(request: Request) -> Response:
         content = await sources.content(Choice.of(request.query_params))
@@ -306,7 +306,7 @@ def _stretches(seen: Sequence[UseAt]) -> Iterator[Sequence[UseAt]]:
 
 
 def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], str]:
-    """Those of one time one above the other, each in its tier's colour; and how many there were at most at a time."""
+    """Draw the preemptions of one time above each other, each in its tier's colour. Return also the most at a time."""
     counted: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for each in evicted:
         counted[round(_x(each.time, seen) / WIDTH * POINTS)][each.tier] += each.pods
@@ -331,7 +331,7 @@ def _x(time: float, seen: Sequence[UseAt]) -> float:
 
 
 def evicted_of(preemptions: Iterable[Preemption]) -> Iterator[Evicted]:
-    """Those whose time can be read."""
+    """Yield the preemptions whose time can be read."""
     for each in preemptions:
         try:
             yield Evicted(datetime.fromisoformat(each.time).timestamp(), each.victim.tier)

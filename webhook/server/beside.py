@@ -1,10 +1,9 @@
-"""What a process does beside its reviews: it tells people of refusals and preemptions, and keeps what they look at."""
+"""Runs the work beside the reviews: it tells people of refusals and preemptions, and keeps what they look at."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
@@ -16,8 +15,7 @@ from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
 from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import WorkAtRisk
-from webhook.kube.client import Client
-from webhook.objects.pods import OwnerReference
+from webhook.kube.paths import path
 from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
@@ -36,31 +34,26 @@ from webhook.server.metric_table import (
 )
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
-from webhook.server.running_ledger import RunningLedger
+from webhook.server.running_ledger import RunningLedger, outermost_by
+from webhook.server.settings import Settings
 
 
 class Beside:
     """Run `run` as a task, and let reviews tell `recorder`. The rest is for the page: `verdicts`, `preemptions`, `use`
     and `at_risk`. `last_save` tells by a pod's uid when it has saved last, where that was reported.
-
-    `ceilings` is the path of the ConfigMap for the ceilings of tenants, `policy` the ConfigMap with the policy.
     """
 
     def __init__(
         self,
-        client: Client,
+        settings: Settings,
         cluster: LiveCluster,
         in_force: PolicyInForce,
         events: EventWriter,
         charged: RunningLedger,
         metrics: Metrics,
-        ceilings: str,
-        policy: PolicyMap,
         last_save: Callable[[str], LastSave | None],
     ) -> None:
-        async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
-            return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
-
+        client, outermost = cluster.client, outermost_by(cluster, in_force)
         self.verdicts = VerdictGroups()
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
         told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
@@ -70,21 +63,28 @@ class Beside:
             _count(metrics, preemption)
 
         preempted = PreemptionRecorder(self.preemptions, evicted, events, outermost)
-        pods = EvictedPods(client, cluster.known.tenant_name, in_force.current, charged.last_held, last_save)
-        watch = PreemptionWatch(client, pods, charged.knows_pods, preempted)
-        self.at_risk = WorkAtRisk(charged.working, cluster.known.tenant_name, last_save)
+        pods = EvictedPods(client, cluster.known.tenant_name, in_force.current, charged.pods.last_held, last_save)
+        watch = PreemptionWatch(client, pods, lambda: charged.pods.synced, preempted)
+        self.at_risk = WorkAtRisk(charged.pods.working, cluster.known.tenant_name, last_save)
         metrics.sample(AT_RISK, self.at_risk.samples)
         self.recorder = Recorder(metrics, told.tell, self.verdicts.add)
-        backstop = _backstop(client, cluster.known, in_force, events, charged)
+
+        def enforced(namespace: Namespace) -> bool:
+            return in_force.current().mode_in(namespace.labels) is Mode.Enforce
+
+        backstop = BackstopWriter(client, cluster.known, in_force.current, enforced, charged.leading, events)
+        in_force.subscribe(backstop.wake)
+        ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
         bounds = CeilingsWriter(client, cluster.known, in_force.current, charged.leading, ceilings)
         in_force.subscribe(bounds.wake)
         labels = NamespaceEvents(cluster.known, in_force.current, charged.leading, events)
         in_force.subscribe(labels.wake)
+        policy = PolicyMap(settings.namespace, settings.config_map)
         publisher = PolicyPublisher(client, cluster.known, in_force, charged.leading, policy, events)
         self.use = UseOverTime()
 
         def looked(held: Mapping[Series, float]) -> None:
-            if charged.leading() and charged.knows_pods():
+            if charged.knows_pods():
                 self.use.add(held)
             else:
                 self.use.forget()
@@ -92,11 +92,11 @@ class Beside:
         gpu_seconds = GpuSeconds(
             lambda seconds, series: metrics.add(GPU_SECONDS, seconds, *series),
             metrics.forget_tenants,
-            charged.running,
+            charged.pods.running,
             cluster.known,
             told=looked,
         )
-        in_vain = WaitsInVain(client, in_force.current, charged.waiting, charged.running)
+        in_vain = WaitsInVain(client, in_force.current, charged.pods.waiting, charged.pods.running)
         metrics.sample(INVERTED, in_vain.inversions)
         metrics.sample(STRANDED, in_vain.stranded)
 
@@ -105,7 +105,7 @@ class Beside:
                 client,
                 scheduler,
                 in_force.current,
-                lambda: charged.leading() and charged.knows_pods(),
+                charged.knows_pods,
                 self.at_risk.pods,
                 lambda outcome: metrics.count(EVICTION_COST_WRITES, scheduler.name, outcome),
             )
@@ -119,17 +119,6 @@ class Beside:
         async with asyncio.TaskGroup() as tasks:
             for part in self._parts:
                 tasks.create_task(part.run())
-
-
-def _backstop(
-    client: Client, cluster: Watched, in_force: PolicyInForce, events: EventWriter, charged: RunningLedger
-) -> BackstopWriter:
-    def enforced(namespace: Namespace) -> bool:
-        return in_force.current().mode_in(namespace.labels) is Mode.Enforce
-
-    writer = BackstopWriter(client, cluster, in_force.current, enforced, charged.leading, events)
-    in_force.subscribe(writer.wake)
-    return writer
 
 
 def _count(metrics: Metrics, preemption: Preemption) -> None:

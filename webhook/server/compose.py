@@ -12,14 +12,13 @@ from certs.make import service_names
 from certs.self_managed import CertificateSecret, SelfManaged
 from certs.source import CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
-from webhook.cluster.live import live_cluster
+from webhook.cluster.live import LiveCluster, live_cluster
 from webhook.cluster.watched import Watched
 from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
-from webhook.kube.paths import path
 from webhook.kube.reflector import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.gpu_supply import resources_of_classes
@@ -28,7 +27,6 @@ from webhook.report.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
 from webhook.server.bookings_port import BookingsPort
-from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
 from webhook.server.listener import listen
@@ -39,9 +37,9 @@ from webhook.server.probes import Check
 from webhook.server.record import reload_recorder
 from webhook.server.reports import ReportsPort
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve
-from webhook.server.running_ledger import RunningLedger, running_ledger
+from webhook.server.running_ledger import running_ledger
 from webhook.server.settings import Certificates, Settings
-from webhook.server.tls import LiveCertificate
+from webhook.server.tls import CertificateObjects, LiveCertificate
 
 
 async def run(settings: Settings) -> None:
@@ -55,37 +53,33 @@ async def run(settings: Settings) -> None:
         live_cluster(client) as cluster,
     ):
         await patiently("tiers, namespaces and tenants", cluster.known.wait_synced(), cluster.known.problems)
-        policy_map = PolicyMap(settings.namespace, settings.config_map)
-        in_force = await _policy_in_force(settings, client, cluster.known, policy_map, metrics)
+        in_force = await _policy_in_force(settings, cluster, metrics)
         event_writer = EventWriter(client)
         source, configurations = _certificates(settings, CertificateObjects(client))
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
         election = settings.election
-        async with running_ledger(client, cluster, in_force, event_writer, election, hand_over, metrics) as charged:
+        async with running_ledger(cluster, in_force, event_writer, election, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
-            ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-            beside = Beside(
-                client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map, reports.saves.of
-            )
-            _gauges(metrics, in_force, cluster.known, charged, configurations)
+            beside = Beside(settings, cluster, in_force, event_writer, charged, metrics, reports.saves.of)
+            gauges.of_policy(metrics, in_force)
+            gauges.of_leader(metrics, in_force, charged)
+            gauges.of_queues(metrics, cluster.known, charged)
+            gauges.of_tenants(metrics, cluster.known, charged.ledger)
+            gauges.of_process(metrics, cluster.known, configurations)
             drain = Drain()
             drain.on_signals()
             webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
             checks = _checks(cluster.known, certificate)
             page = page_sources(
                 settings,
-                client,
-                cluster.known,
+                cluster,
                 in_force,
                 charged,
+                beside,
                 lambda: health_of(checks, cluster.known, configurations, in_force),
-                beside.verdicts,
-                beside.preemptions,
-                beside.use,
-                beside.at_risk.gpu_seconds,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
@@ -111,10 +105,9 @@ async def run(settings: Settings) -> None:
             await _serve_with(serving, *following, charged.run(), beside.run())
 
 
-async def _policy_in_force(
-    settings: Settings, client: Client, known: Watched, policy_map: PolicyMap, metrics: Metrics
-) -> PolicyInForce:
+async def _policy_in_force(settings: Settings, cluster: LiveCluster, metrics: Metrics) -> PolicyInForce:
     """The policy that is decided by, with what it takes of the cluster. Raises ConfigError, ApiError."""
+    known, policy_map = cluster.known, PolicyMap(settings.namespace, settings.config_map)
     in_force = PolicyInForce(
         settings.policy,
         lambda policy: [*map(str, disagreements(policy.tiers, known.classes()))],
@@ -122,11 +115,13 @@ async def _policy_in_force(
         reload_recorder(metrics),
     )
     try:
-        in_force.start(await last_published(client, policy_map))
+        in_force.start(await last_published(cluster.client, policy_map))
     except ConfigError as problem:
-        await tell_of_no_policy(client, policy_map, problem)
+        await tell_of_no_policy(cluster.client, policy_map, problem)
         raise
-    await _classes_followed(known, in_force)
+    classes = known.device_classes
+    await classes.follow(in_force.tell_classes)
+    await patiently("device classes", classes.wait_synced(), classes.problems)
     await _nodes_followed(known, in_force)
     return in_force
 
@@ -148,13 +143,6 @@ async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
         await patiently("the labels of nodes", known.nodes.wait_synced(), known.nodes.problems)
 
 
-async def _classes_followed(known: Watched, in_force: PolicyInForce) -> None:
-    """The cluster's DeviceClasses, for the policy to count their devices. Raises ApiError."""
-    classes = known.device_classes
-    await classes.follow(in_force.tell_classes)
-    await patiently("device classes", classes.wait_synced(), classes.problems)
-
-
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:
     if settings.certificates is Certificates.FILES:
         return CertificateFiles(settings.cert_dir), WebhookConfigurations(objects, settings.configuration)
@@ -165,28 +153,8 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     return SelfManaged(secret, configurations, names=names), configurations
 
 
-def _gauges(
-    metrics: Metrics,
-    in_force: PolicyInForce,
-    known: Watched,
-    charged: RunningLedger,
-    configurations: WebhookConfigurations,
-) -> None:
-    gauges.of_policy(metrics, in_force)
-    gauges.of_ledger(metrics, charged)
-    gauges.of_waits(metrics, in_force, charged)
-    gauges.of_pending(metrics, charged)
-    gauges.of_lines(metrics, charged)
-    gauges.of_heads(metrics, known, charged)
-    gauges.of_tenants(metrics, known, charged.ledger)
-    gauges.of_build(metrics)
-    gauges.of_configurations(metrics, configurations)
-    following = {"cluster": lambda: known.synced and not known.problems()}
-    gauges.of_caches(metrics, following)
-
-
 def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:
-    """What this replica says of itself to whoever checks it."""
+    """Return what this replica says of itself to whoever checks it."""
     name = settings.election.identity[:MOST_NAME]
 
     def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
@@ -197,7 +165,7 @@ def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certific
 
 
 def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:
-    """What /readyz asks. A policy is always in force once the process serves."""
+    """Return the checks of /readyz. A policy is always active once the process serves."""
 
     def caches() -> str | None:
         return None if known.synced else "not everything has been read from the API server yet"

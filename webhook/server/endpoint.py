@@ -1,4 +1,4 @@
-"""The two admission paths, who may ask there, and every failure told apart; nothing else is on their port.
+"""The two admission paths: who may ask there, how much is read of a request, and how each failure is answered.
 
 No Starlette routing here: it costs 12-15 us of some 40 (docs/performance.md). A fault of gpu-tiers is an HTTP 5xx, not
 an AdmissionReview that says no, which would refuse even where failurePolicy is Ignore. An API server proves nothing by
@@ -6,6 +6,7 @@ itself, and every pod of the cluster reaches the port: a review that somebody el
 and be told as a verdict.
 """
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,12 +22,13 @@ from cryptography.x509 import load_pem_x509_certificates
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.admission.review import BadReview, Request, Truncated, decode, truncated
+from webhook.admission.review import HEAD_BYTES, BadReview, Request, Truncated, decode, truncated
 from webhook.config.errors import ConfigError, unreadable
-from webhook.server.body import BytesInFlight, Cut, Disconnected, Problem, check_head, discard, read_body
 from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
 from webhook.server.metrics import Metrics
-from webhook.server.request_limits import Limits
+from webhook.server.request_limits import MIB, Limits
+
+log = logging.getLogger(__name__)
 
 _SECRET = re.compile(r"[a-z0-9][a-z0-9-]{24,61}[a-z0-9]")
 """The API server takes nothing else for part of a webhook's path. 26 random characters of these are 128 bits."""
@@ -35,7 +37,7 @@ WEBHOOKS = ("/mutate", "/validate")
 
 @dataclass(frozen=True)
 class Callers:
-    """What a caller must know or show. With nothing set anybody may ask, at paths that everybody knows."""
+    """The proof that a caller needs. With nothing set anybody may ask, at paths that everybody knows."""
 
     secret: str = ""
     """What the paths begin with, such as /SECRET/mutate."""
@@ -51,19 +53,19 @@ class Callers:
 
     @classmethod
     def told_by(cls, secret: Path | None, ca: Path | None, names: tuple[str, ...]) -> Self:
-        """By these files. Raises ConfigError."""
+        """Read these files. Raises ConfigError."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
         return cls(_secret_in(secret) if secret else "", _certificates_in(ca) if ca else None, frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
-        """The webhook that is asked at this path; None for whoever does not know where reviews are asked for."""
+        """Return the webhook at this path; None for a caller who does not know where reviews are asked for."""
         # compare_digest, and for both: a guess takes the same time however much of it is right.
         found = [webhook for webhook, here in self._paths.items() if compare_digest(here, path)]
         return found[0] if found else None
 
     def admits(self, certificate: dict[str, Any] | None) -> bool:
-        """Whether a client may ask who has shown this certificate, as ssl.SSLObject.getpeercert has it.
+        """Tell whether a client with this certificate may ask, as ssl.SSLObject.getpeercert has it.
 
         Its CA has been verified in the handshake.
         """
@@ -97,7 +99,128 @@ def _text_of(file: Path) -> str:
         raise ConfigError(str(file), [unreadable(error)]) from None
 
 
-log = logging.getLogger(__name__)
+class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
+    """Ends a request without a review. `closes`: its body is unread, so the connection can't be used again."""
+
+    def __init__(self, status: int, text: str, *, closes: bool = False) -> None:
+        super().__init__(text)
+        self.status = status
+        self.closes = closes
+
+
+class Disconnected(Exception):  # noqa: N818 - nobody is left to tell
+    """The client closed the connection before its request was read."""
+
+
+JSON = b"application/json"
+
+
+class Cut(Problem):
+    """The rest of a body is not read; `head` is its beginning. `for_now`: it could be another time."""
+
+    def __init__(self, status: int, text: str, head: bytes) -> None:
+        super().__init__(status, text, closes=True)
+        self.head = head
+        self.for_now = status == 408  # noqa: PLR2004 - HTTP Request Timeout
+
+
+class BytesInFlight:
+    """The bytes that all large bodies may hold together, from before they are read until they are answered."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._free = limits.bodies_bytes
+        self._waiting = 0
+        self._freed = asyncio.Event()
+
+    async def take(self, size: int) -> None:
+        """Wait until there is room. Raises TimeoutError at once where too many others wait."""
+        if self._waiting >= self._limits.bodies_waiting:
+            raise TimeoutError
+        self._waiting += 1
+        try:
+            while size > self._free:
+                self._freed.clear()
+                await self._freed.wait()
+        finally:
+            self._waiting -= 1
+        self._free -= size
+
+    def give_back(self, size: int) -> None:
+        self._free += size
+        self._freed.set()
+
+
+def check_head(scope: Scope) -> None:
+    """Refuse by method and headers alone. Raises Problem (405, 415)."""
+    if scope["method"] != "POST":
+        raise Problem(405, "only POST is accepted here", closes=True)
+    content_type = dict(scope["headers"]).get(b"content-type", b"")
+    if content_type.partition(b";")[0].strip().lower() != JSON:
+        raise Problem(415, "content-type must be application/json", closes=True)
+
+
+async def read_body(
+    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, seconds: float
+) -> bytes:
+    """Return the whole body; its room is kept as long as `held`. Raises Cut (408, 413), or Disconnected."""
+    body = _Arriving(receive)
+    try:
+        async with asyncio.timeout(seconds):
+            await body.read(HEAD_BYTES)
+            # By its header, which httptools has made sure is one number; one that comes in chunks may have the most.
+            size = len(body) if body.whole else int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))
+            if limits.small_body_bytes < size <= limits.body_bytes:
+                await room.take(size)
+                held.callback(room.give_back, size)
+            if size <= limits.body_bytes:
+                await body.read(limits.body_bytes + 1)
+    except TimeoutError:
+        raise Cut(408, f"the review could not be read within {seconds:.2f} s", body.head()) from None
+    if len(body) > limits.body_bytes or not body.whole:
+        text = f"the object is too large: gpu-tiers reads {limits.body_bytes / MIB:g} MiB of a review at most"
+        raise Cut(413, text, body.head())
+    return body.joined()
+
+
+async def discard(receive: Receive, limits: Limits) -> None:
+    """Read a refused body for a moment and keep nothing of it, so that the client gets to read the refusal."""
+    try:
+        async with asyncio.timeout(limits.linger_seconds):
+            while (await receive()).get("more_body"):
+                pass
+    except TimeoutError:
+        return
+
+
+class _Arriving:
+    """A body as far as it has arrived."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self.whole = False
+
+    def __len__(self) -> int:
+        return self._size
+
+    async def read(self, least: int) -> None:
+        """Read on until there is so much of it, or all. Raises Disconnected."""
+        while self._size < least and not self.whole:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            self._chunks.append(message.get("body", b""))
+            self._size += len(self._chunks[-1])
+            self.whole = not message.get("more_body", False)
+
+    def head(self) -> bytes:
+        return b"".join(self._chunks)[:HEAD_BYTES]
+
+    def joined(self) -> bytes:
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
 
 Handler = Callable[[Request, float], Awaitable[bytes]]
 """Answers a decoded review with the bytes of an AdmissionReview, within so many seconds.
@@ -168,7 +291,7 @@ class Endpoint:
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
 
     async def _request(self, scope: Scope, receive: Receive, held: ExitStack, seconds: float) -> Request:
-        """The decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
+        """Return the decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
 
         A review that can't be read is answered all the same, for who made it so would be let in by a failurePolicy that
         ignores a 4xx.
@@ -190,7 +313,7 @@ class Endpoint:
         raise problem
 
     async def _answer(self, request: Request, seconds: float) -> bytes:
-        """The handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
+        """Return the handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
         try:
             return await self._handler(request, seconds)
         except BadReview as error:
@@ -218,14 +341,14 @@ class Endpoint:
 
 @lru_cache(maxsize=64)
 def seconds_left(query: bytes, limits: Limits) -> float:
-    """How long a review may take by the `?timeout=Ns` that the API server appends, and by our own limit."""
+    """Return how long a review may take by the `?timeout=Ns` that the API server appends, and by our own limit."""
     found = _timeout.search(query)
     asked = float(found[1]) if found else limits.review_seconds
     return max(min(asked, limits.review_seconds) - limits.margin_seconds, 0.0)
 
 
 def _named(request: Request, path: str) -> dict[str, str]:
-    """What finds a review again in our log and in the API server's, without the object's content."""
+    """Return what finds a review again in our log and in the API server's, without the object's content."""
     return {
         "path": path,
         "uid": _short(request.uid),

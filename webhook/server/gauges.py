@@ -1,4 +1,4 @@
-"""Where each gauge gets its values: which part of the running process is asked at a scrape."""
+"""Feeds the gauges: each asks a part of the running process at a scrape."""
 
 import platform
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ from webhook.server.running_ledger import RunningLedger
 
 
 def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
-    """The policy's mode and adoption, and since when it is in force; each of its tiers begins with no checkpoint."""
+    """Show the policy's mode and adoption, and since when it is active. Each of its tiers begins with no checkpoint."""
 
     def changed() -> None:
         for tier, outcome in product(in_force.current().tiers, get_args(Saved)):
@@ -60,55 +60,39 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
     metrics.sample(POLICY_TAKEN, lambda: [((), float(not in_force.problem))])
 
 
-def of_ledger(metrics: Metrics, charged: RunningLedger) -> None:
-    """Whether this process leads, and when it last counted."""
+def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) -> None:
+    """Show whether this process leads, when it last counted, and while it leads, which GPUs wait for a node."""
 
     def counted() -> Iterator[Sample]:
         if (last := charged.counted()) is not None:
             yield (), last
 
-    metrics.sample(LEDGER_ROUND, counted)
-    metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
-
-
-def of_waits(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) -> None:
-    """How long the pod has waited that waits longest in each tier."""
-
     def oldest() -> Iterator[Sample]:
-        if not (charged.leading() and charged.knows_pods()):
+        """Yield how long the oldest waiting pod of each tier has waited."""
+        if not charged.knows_pods():
             return
         since, now = {tier.name: "" for tier in in_force.current().tiers}, datetime.now(UTC).isoformat()
-        for pod in charged.waiting():
+        for pod in charged.pods.waiting():
             since[pod.tier] = min(since.get(pod.tier) or pod.since, pod.since)
         yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
-
-    metrics.sample(PENDING_OLDEST, oldest)
-
-
-def of_pending(metrics: Metrics, charged: RunningLedger) -> None:
-    """What of each row is used by pods without a node, while this process leads."""
 
     def pending() -> Iterator[Sample]:
         for tenant, row, gpus in charged.pending.rows():
             yield (tenant, row.tier or "", row.flavor or ""), float(gpus)
 
+    metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
+    metrics.sample(LEDGER_ROUND, counted)
+    metrics.sample(PENDING_OLDEST, oldest)
     metrics.sample(PENDING_GPUS, pending)
 
 
-def of_lines(metrics: Metrics, charged: RunningLedger) -> None:
-    """Who waits for room in the quotas, while this process leads."""
+def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
+    """Show the pods that are queued while this process leads, and how long the heads of the queues have waited."""
 
     def held(number: Literal[0, 1]) -> Iterator[Sample]:
         for tenant, line in charged.lines.lines() if charged.leading() else ():
             for tier, found in line.by_tier().items():
                 yield (tenant, tier), float(found[number])
-
-    metrics.sample(HELD_PODS, lambda: held(0))
-    metrics.sample(HELD_GPUS, lambda: held(1))
-
-
-def of_heads(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
-    """How long those wait whose turn is next, or has come."""
 
     def heads() -> Iterator[Sample]:
         if charged.leading():
@@ -122,6 +106,8 @@ def of_heads(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None
                 longest[tenant] = max(longest[tenant], seconds)
         yield from (((tenant,), seconds) for tenant, seconds in longest.items())
 
+    metrics.sample(HELD_PODS, lambda: held(0))
+    metrics.sample(HELD_GPUS, lambda: held(1))
     metrics.sample(LINE_HEAD, heads)
     metrics.sample(HEAD_WITH_ROOM, with_room)
 
@@ -151,17 +137,12 @@ def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:
     return tenant.name, row.tier or "", row.flavor or ""
 
 
-def of_build(metrics: Metrics) -> None:
-    labels = (metadata.version("gpu-tiers"), platform.python_version())
-    metrics.sample(BUILD_INFO, lambda: [(labels, 1.0)])
+def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfigurations) -> None:
+    """Show the version, whether the cluster has been read, and whether both webhook configurations are there.
 
-
-def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:
-    metrics.sample(CACHE_SYNCED, lambda: [((name,), float(done())) for name, done in synced.items()])
-
-
-def of_configurations(metrics: Metrics, configurations: WebhookConfigurations) -> None:
-    """Whether both webhook configurations are there; an upgrade once left none, which nobody saw (CVE-2023-22651)."""
+    An upgrade once left none, which nobody saw (CVE-2023-22651).
+    """
+    version = (metadata.version("gpu-tiers"), platform.python_version())
 
     def registered() -> Iterator[Sample]:
         for kind in KINDS:
@@ -169,3 +150,5 @@ def of_configurations(metrics: Metrics, configurations: WebhookConfigurations) -
             yield (kind,), float(plural in configurations.seen and configurations.seen[plural].registered)
 
     metrics.sample(CONFIGURATIONS, registered)
+    metrics.sample(BUILD_INFO, lambda: [(version, 1.0)])
+    metrics.sample(CACHE_SYNCED, lambda: [(("cluster",), float(cluster.synced and not cluster.problems()))])

@@ -1,8 +1,15 @@
-"""The page of this process: where it listens, who gets in, and where it gets what it shows."""
+"""Serves the page of this process: where it listens, who gets in, and where it gets what it shows.
+
+The last day comes from a Prometheus where one is named. It is asked when somebody looks at the page, at most once a
+minute, and never by a review: what each tier held, and how many of its pods were evicted.
+"""
 
 import asyncio
+import math
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Generic, Self, TypeVar
 
 import msgspec
@@ -10,42 +17,42 @@ import msgspec
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.listed import plugins_by_node, resource_slices, supply_of
+from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.gpu_seconds import counted_once
-from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
+from webhook.kube.wire import ApiRequest
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
-from webhook.report.at_risk_now import RisksOf
-from webhook.report.gpus_now import GpusNow, HeldGpus, UseAt, gpus_now
-from webhook.report.latest import Preemption, VerdictGroup
+from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, HeldGpus, UseAt, gpus_now
 from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import TenantShown, tenant_shown
+from webhook.server.beside import Beside
 from webhook.server.listener import listen
+from webhook.server.metric_table import CHECKPOINTS, GPU_SECONDS
 from webhook.server.probes import Check
-from webhook.server.prometheus import AskedPrometheus
 from webhook.server.run import AppPort
 from webhook.server.running_ledger import RunningLedger
-from webhook.server.settings import Settings
+from webhook.server.settings import PrometheusServer, Settings
 from webhook.server.tls import LiveCertificate
 
 LOOPBACK = "127.0.0.1"
 
 
 class PagePorts(msgspec.Struct, frozen=True):
-    """Where the page listens: on loopback for whoever gets there, and on all addresses for those with a token."""
+    """The ports of the page: on loopback for whoever gets there, and on all addresses for readers with a token."""
 
     local: socket.socket | None
     guarded: socket.socket | None
 
     @classmethod
     def opened(cls, settings: Settings) -> Self:
-        """Those that the settings ask for. Raises OSError."""
+        """Open the ports that the settings ask for. Raises OSError."""
         local = listen(LOOPBACK, settings.page_port) if settings.page_port is not None else None
         guarded = listen(settings.host, settings.page_tls_port) if settings.page_tls_port is not None else None
         return cls(local, guarded)
@@ -65,14 +72,14 @@ T = TypeVar("T")
 
 
 class _Listed(Generic[T]):
-    """What is listed when somebody looks: nothing is watched for a page that nobody reads."""
+    """Lists objects when somebody looks: nothing is watched for a page that nobody reads."""
 
     def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
         self._ask = ask
         self._kept: TTLCache[str, T] = TTLCache(NODES_KEPT, 1)
 
     async def now(self) -> T | None:
-        """None where it can't be read, or not in time."""
+        """Return the list; None where it can't be read, or not in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
                 return await self._kept.get("", self._ask)
@@ -80,43 +87,38 @@ class _Listed(Generic[T]):
             return None
 
 
-async def _supply(client: Client, cluster: Watched) -> GpuSupply:
-    plugins, slices = await plugins_by_node(client), await resource_slices(client)
-    return supply_of(plugins, slices, cluster.device_classes.cluster_version)
-
-
 def page_sources(
     settings: Settings,
-    client: Client,
-    cluster: Watched,
+    cluster: LiveCluster,
     in_force: PolicyInForce,
     charged: RunningLedger,
+    beside: Beside,
     health: Callable[[], Mapping[str, str]],
-    verdicts: Iterable[VerdictGroup],
-    preemptions: Iterable[Preemption],
-    use: Iterable[UseAt],
-    at_risk: Callable[[], RisksOf],
 ) -> Sources:
     """Each part is read when somebody asks."""
+    client, known = cluster.client, cluster.known
 
-    nodes = _Listed(lambda: gpu_nodes(client, in_force.current()))
-    supply = _Listed(lambda: _supply(client, cluster))
+    async def supplied() -> GpuSupply:
+        plugins, slices = await plugins_by_node(client), await resource_slices(client)
+        return supply_of(plugins, slices, known.device_classes.cluster_version)
+
+    nodes, supply = _Listed(lambda: gpu_nodes(client, in_force.current())), _Listed(supplied)
     prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
-        if not (charged.leading() and charged.knows_pods()):
+        if not charged.knows_pods():
             return None
         found, tiers = await nodes.now(), [tier.name for tier in in_force.current().tiers]
-        held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.running()))
-        return gpus_now(tiers, held, charged.waiting(), found, cluster.tenant_name)
+        held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.pods.running()))
+        return gpus_now(tiers, held, charged.pods.waiting(), found, known.tenant_name)
 
     async def posture() -> Posture:
         policy = in_force.current()
         there = await supply.now() if policy.classes else None
-        return posture_of(policy, classes=cluster.classes(), supply=there or NO_SUPPLY)
+        return posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
 
     def tenants() -> Sequence[TenantShown]:
-        return [tenant_shown(each) for each in sorted(cluster.tenant_quotas(), key=lambda found: found.name)]
+        return [tenant_shown(each) for each in sorted(known.tenant_quotas(), key=lambda found: found.name)]
 
     def forward(pod: str) -> str:
         """Outside a cluster, where a kubeconfig is named, a replica is no pod."""
@@ -133,19 +135,19 @@ def page_sources(
         gpus,
         posture,
         tenants,
-        verdicts,
-        preemptions,
-        use,
+        beside.verdicts,
+        beside.preemptions,
+        beside.use,
         prometheus.name if prometheus else "",
         prometheus.day if prometheus else None,
-        at_risk,
+        beside.at_risk.gpu_seconds,
     )
 
 
 def health_of(
     checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, in_force: PolicyInForce
 ) -> Mapping[str, str]:
-    """What is wrong with each thing that is checked, "" where nothing is."""
+    """Return what is wrong with each thing that is checked, "" where nothing is."""
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
@@ -156,3 +158,98 @@ def health_of(
         "watches": "; ".join(cluster.problems()),
         "webhook configurations": "; ".join(f"no {kind}: {lacks}" for kind, lacks in unasked),
     }
+
+
+STEP = 600
+"""Seconds from one point to the next; each tells of the time since the last, so that nothing between is missed."""
+KEPT, IN_TIME = 60.0, 2.0
+"""Seconds for which an answer is good, also a bad one, and for which the page waits for one."""
+QUERY_PATH = "/api/v1/query_range"
+
+
+def held_by_tier(matchers: str, window: str) -> str:
+    """GPUs that pods held on average. One replica counts at a time, so the sum over all counts nothing twice."""
+    return f"sum by (tier) (rate({GPU_SECONDS.name}{matchers}[{window}]))"
+
+
+def evicted_by_tier(matchers: str, window: str) -> str:
+    """Pods that were preempted: each has one outcome, and this counter begins at 0, so its first increase is seen."""
+    return f"sum by (tier) (increase({CHECKPOINTS.name}{matchers}[{window}]))"
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    values: list[tuple[float, str]]
+
+
+class _Matrix(msgspec.Struct):
+    result: list[_Series]
+
+
+class _Answer(msgspec.Struct):
+    """https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries"""
+
+    data: _Matrix
+
+
+_Points = dict[tuple[float, str], float]
+"""By time and tier."""
+
+
+class AskedPrometheus:
+    """`day` is the last day as that Prometheus knows it."""
+
+    def __init__(self, server: PrometheusServer, clock: Callable[[], float] = time.time) -> None:
+        self.name = server.name
+        self._server = server
+        self._clock = clock
+        self._kept: TTLCache[str, DayOfUse] = TTLCache(KEPT, 1)
+
+    async def day(self) -> DayOfUse:
+        """Return the last day, with a problem where there is no answer that can be drawn; never raises."""
+        return await self._kept.get("", self._asked)
+
+    async def _asked(self) -> DayOfUse:
+        try:
+            async with asyncio.timeout(IN_TIME):
+                return await self._answered()
+        except TimeoutError:
+            return DayOfUse(problem=f"no answer within {IN_TIME:.0f} s")
+        except msgspec.DecodeError:
+            return DayOfUse(problem=f"what answers {QUERY_PATH} is no Prometheus")
+        except (ApiError, OSError, ValueError) as error:  # a file that can't be read, an address that is none
+            return DayOfUse(problem=str(error))
+
+    async def _answered(self) -> DayOfUse:
+        from webhook.kube.connection import elsewhere  # noqa: PLC0415 - its libraries are large
+
+        server = self._server
+        # Reading all CAs of the system takes tens of milliseconds, for which no review should wait.
+        way = await asyncio.to_thread(elsewhere, server.url, server.token_file, server.ca_file)
+        end = self._clock()
+        params = {"start": f"{end - DAY + STEP:.3f}", "end": f"{end:.3f}", "step": str(STEP)}
+        try:
+            queries = [each(server.matchers, f"{STEP}s") for each in (held_by_tier, evicted_by_tier)]
+            asked = [ApiRequest("GET", QUERY_PATH, params | {"query": query}) for query in queries]
+            held, evicted = [_points(await way.send(each, IN_TIME)) for each in asked]
+        finally:
+            await way.close()
+        return _day(held, evicted) if held or evicted else DayOfUse(problem=f"no metric of gpu-tiers{server.matchers}")
+
+
+def _points(answer: bytes) -> _Points:
+    """Raises msgspec.DecodeError or ValueError."""
+    series = msgspec.json.decode(answer, type=_Answer).data.result
+    found = {(at, each.metric.get("tier", "")): float(value) for each in series for at, value in each.values}
+    return {key: value for key, value in found.items() if math.isfinite(value)}
+
+
+def _day(held: _Points, evicted: _Points) -> DayOfUse:
+    """Every replica shows all outcomes from its start, so a time that has none is one that nobody knows of: a gap."""
+    seen: defaultdict[float, dict[str, float]] = defaultdict(dict)
+    for at, _ in evicted:
+        seen[at] = {}
+    for (at, tier), gpus in held.items():
+        seen[at][tier] = gpus
+    events = tuple(Evicted(at, tier, pods) for (at, tier), pods in sorted(evicted.items()) if pods > 0)
+    return DayOfUse(tuple(UseAt(at, seen[at]) for at in sorted(seen)), events)

@@ -147,7 +147,7 @@ def _held_back(verdict: Verdict) -> AdmissionWarning | None:
 
 
 def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
-    """What is told of an object that is let in. A controller reads no warnings, and who applied it has none to show."""
+    """Yield what is told of an object that is admitted. A controller reads no warnings, and shows none to its user."""
     assigned, held_back = verdict.assignment, _held_back(verdict)
     told: dict[EventReason, str] = {"GuessHeldBack": sentence(held_back)} if held_back else {}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
@@ -163,10 +163,13 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
 
 
 def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
-    """Whom a refusal concerns."""
+    """Return the notice of a refusal."""
     metadata = _metadata(request)
+    # A pod that is refused a change is there already: its workload lacks none.
+    is_change = request.kind.kind == "Pod" and request.operation == "UPDATE"
+    mistake: EventReason = "UpdateRefused" if is_change else "Refused"
     return Notice(
-        reason="OverQuota" if verdict.over_quota and verdict.tenant else _mistake(request),
+        reason="OverQuota" if verdict.over_quota and verdict.tenant else mistake,
         kind=request.kind.kind,
         namespace=request.namespace,
         name=shown(_name(request, metadata)),
@@ -177,11 +180,6 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     )
 
 
-def _mistake(request: Request) -> EventReason:
-    """A pod that is refused a change is there already: its workload lacks none."""
-    return "UpdateRefused" if request.kind.kind == "Pod" and request.operation == "UPDATE" else "Refused"
-
-
 def _metadata(request: Request) -> Metadata:
     try:
         return read(request.object, Named).metadata
@@ -190,7 +188,7 @@ def _metadata(request: Request) -> Metadata:
 
 
 def _name(request: Request, metadata: Metadata) -> str:
-    """Of one that is yet to be generated its beginning."""
+    """Return the name, or its beginning where it is yet to be generated."""
     return request.name or metadata.shown_name
 
 

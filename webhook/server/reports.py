@@ -1,14 +1,22 @@
-"""Hears how far trainings are. A port of its own, so that no pod needs the way to the reviews.
+"""Hears how far trainings are, on a port of its own, so that no pod can reach the reviews.
 
-Why a pod reports to every replica: each may lead next, and nothing has to be handed over then.
+A pod reports to every replica, because each may lead next, and then nothing has to be handed over.
+
+A report needs a projected token of its pod. It is read by the keys with which the API server signs tokens, which that
+publishes: https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery
+So no token is shown to the API server, however many report. A token counts until it expires, a deleted pod's too.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 
+import jwt
 import msgspec
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -19,8 +27,8 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.work_at_risk import LastSaves, Progress
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
-from webhook.kube.pod_tokens import NotAccepted, PodTokens
 from webhook.objects.refusal import Refused
+from webhook.objects.view import View, view
 from webhook.policy.checkpoint.listen import AUDIENCE
 from webhook.policy.values.tier_policy import ReportTarget
 from webhook.server.listener import listen
@@ -32,13 +40,96 @@ from webhook.server.tls import LiveCertificate
 
 log = logging.getLogger(__name__)
 
+DISCOVERY, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
+ASK_AGAIN_SECONDS = 30.0
+"""How soon the keys are read again for a token that names none of them."""
+SKEW_SECONDS = 30
+ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
+
+
+class PodIdentity(View, frozen=True):
+    """A pod, as its token names it."""
+
+    name: str = ""
+    uid: str = ""
+
+
+class _Bound(View, frozen=True):
+    namespace: str = ""
+    pod: PodIdentity | None = None
+
+
+class _Claims(View, frozen=True):
+    bound: _Bound = msgspec.field(default=_Bound(), name="kubernetes.io")
+
+
+class _Discovery(View, frozen=True):
+    issuer: str = ""
+
+
+class _Keys(View, frozen=True):
+    keys: Sequence[Mapping[str, object]] = ()
+
+
+class NotAccepted(Exception):  # noqa: N818 - an answer, not a malfunction
+    """A token that proves nothing; the text says why."""
+
+
+class PodTokens:
+    """Reads tokens for one audience."""
+
+    def __init__(self, client: Client, audience: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._audience = audience
+        self._clock = clock
+        self._issuer = ""
+        self._keys: Mapping[str, PyJWK] = {}
+        self._asked: float | None = None
+        self._asking = asyncio.Lock()
+
+    async def pod_of(self, token: str) -> PodIdentity:
+        """Raises NotAccepted, and ApiError where the keys can't be read."""
+        try:
+            key = await self._key(str(jwt.get_unverified_header(token).get("kid", "")))
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=SKEW_SECONDS,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except PyJWTError as error:
+            raise NotAccepted(str(error)) from None
+        pod = view(claims, _Claims).bound.pod
+        if pod is None or not pod.uid:
+            raise NotAccepted("the token is not bound to a pod")
+        return pod
+
+    async def _key(self, key_id: str) -> PyJWK:
+        async with self._asking:
+            stale = self._asked is None or self._clock() - self._asked >= ASK_AGAIN_SECONDS
+            if key_id not in self._keys and stale:
+                await self._read()
+        if key_id not in self._keys:
+            raise NotAccepted("no key of this cluster has signed the token")
+        return self._keys[key_id]
+
+    async def _read(self) -> None:
+        issuer = view(await self._client.get(DISCOVERY), _Discovery).issuer
+        found = view(await self._client.get(KEYS, accept="application/jwk-set+json"), _Keys).keys
+        self._issuer, self._keys = issuer, {str(each.get("kid", "")): PyJWK.from_dict(dict(each)) for each in found}
+        self._asked = self._clock()
+
+
 PATH = "/v1/progress"
 MOST_BYTES = 4096
 BODY_SECONDS = 2.0
 
 
 class ReportsPort:
-    """Where trainings report, if the settings name a port; `saves` is what they told."""
+    """The port where trainings report, if the settings name one; `saves` is what they told."""
 
     def __init__(self, settings: Settings, client: Client, in_force: PolicyInForce, metrics: Metrics) -> None:
         """Raises OSError where the port is taken."""
@@ -78,7 +169,7 @@ def reports_app(tokens: PodTokens, saves: LastSaves, heard: Callable[[str], None
 
 
 async def _taken(request: Request, tokens: PodTokens, saves: LastSaves) -> tuple[str, str]:
-    """How a report was taken, as a row of the table below, and what is to be said with it."""
+    """Return how a report was taken, as a row of the table below, and what is to be said with it."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     try:
         pod = await tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")

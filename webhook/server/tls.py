@@ -1,10 +1,18 @@
-"""The TLS side of the admission port: versions, ciphers, and new certificates on a listener that is live."""
+"""The serving certificate: the objects that it is kept in, and the listeners that serve it.
 
+Versions and ciphers of TLS stand here, and a listener that is live takes a new certificate.
+"""
+
+import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from certs.source import Bundle, CertificateSource, apply
+from certs.source import Bundle, CertificateError, CertificateSource, Json, JsonPatch, Outdated, apply
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, Conflict, Gone, Invalid, NotFound
+from webhook.kube.wire import metadata_of
 
 log = logging.getLogger(__name__)
 
@@ -73,3 +81,69 @@ def _context(bundle: Bundle, client_ca: str | None) -> ssl.SSLContext:
         context.load_verify_locations(cadata=client_ca)
     apply(context, bundle)
     return context
+
+
+FIELD_MANAGER = "gpu-tiers-certs"
+REQUEST_SECONDS = 15.0
+BROKEN_WATCH_SECONDS = 1.0
+ANY_VERSION = ""
+"""Watched from here, an object that exists is told first as it is now."""
+
+
+class CertificateObjects:
+    """The Protocol `certs.source.Objects` on a real API server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def get(self, collection: str, name: str) -> Json | None:
+        """The object, or None where there is none."""
+        with _errors_of_certs():
+            try:
+                return await self._client.get(f"{collection}/{name}", seconds=REQUEST_SECONDS)
+            except NotFound:
+                return None
+
+    async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
+        """Apply a merge patch or a JSON patch; the object as it is now. Raises Outdated."""
+        outdated = (Conflict, Invalid) if isinstance(body, list) else Conflict
+        with _errors_of_certs():
+            try:
+                return await self._client.patch(
+                    f"{collection}/{name}", body, manager=FIELD_MANAGER, seconds=REQUEST_SECONDS
+                )
+            except outdated as error:
+                raise Outdated(str(error)) from error
+
+    async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
+        """Return when the object differs from version `since`, after `within` seconds, or soon after the watch ends.
+
+        A version may be too old to watch from, after a restart of the API server or many changes of other objects.
+        """
+        try:
+            async with asyncio.timeout(within):
+                with _errors_of_certs():
+                    try:
+                        await self._change(collection, name, since, start=since or ANY_VERSION)
+                    except Gone:
+                        await self._change(collection, name, since, start=ANY_VERSION)
+        except TimeoutError:
+            return
+
+    async def _change(self, collection: str, name: str, since: str | None, start: str) -> None:
+        """The fieldSelector is what lets RBAC's resourceNames allow a watch."""
+        selector = {"fieldSelector": f"metadata.name={name}"}
+        async with self._client.watch(collection, start, selector) as events:
+            async for event in events:
+                if event.type != "BOOKMARK" and metadata_of(event.object).resource_version != since:
+                    return
+        # A watch that ends at once (the API server stops) must not become a busy loop.
+        await asyncio.sleep(BROKEN_WATCH_SECONDS)
+
+
+@contextmanager
+def _errors_of_certs() -> Iterator[None]:
+    try:
+        yield
+    except ApiError as error:
+        raise CertificateError(str(error)) from error

@@ -171,7 +171,7 @@ async def test_a_claim_that_is_made_anew_while_the_booking_waits_for_room(monkey
 
     async def made_anew(ledger: CountedLedger, booking: Booking, **options: bool) -> object:
         answer = await book(ledger, booking, **options)
-        monkeypatch.setattr(Files, "devices", World(a_claim(count=4)).cluster.lookups.claims.devices)
+        monkeypatch.setattr(Files, "devices", World(a_claim(count=4)).cluster.lookups.devices)
         return answer
 
     monkeypatch.setattr(CountedLedger, "book", made_anew)

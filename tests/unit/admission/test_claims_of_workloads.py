@@ -73,13 +73,13 @@ class Reads:
 
     def __init__(self, world: World) -> None:
         self.names: list[str | None] = []
-        look_up = world.cluster.lookups.claims.devices
+        look_up = world.cluster.lookups.devices
 
         async def counted(namespace: str, claim: Any) -> Any:
             self.names.append(claim.resource_claim_template_name)
             return await look_up(namespace, claim)
 
-        world.cluster.lookups.claims.devices = counted  # type: ignore[method-assign]
+        world.cluster.lookups.devices = counted  # type: ignore[method-assign]
 
 
 async def test_nothing_is_looked_up_for_a_workload_without_claims() -> None:
@@ -125,7 +125,7 @@ async def test_claims_that_cannot_be_read_refuse_no_workload(problem: str) -> No
     async def fails(*_: object) -> Any:
         raise Unreadable(f"ResourceClaimTemplate/gpus: {problem}")
 
-    world.cluster.lookups.claims.devices = fails  # type: ignore[method-assign]
+    world.cluster.lookups.devices = fails  # type: ignore[method-assign]
     answer = await world.validate(a_pytorchjob(a_claiming_pod()))
     assert answer.allowed
     assert answer.warnings == [

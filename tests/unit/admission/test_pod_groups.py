@@ -22,7 +22,7 @@ from tests.builders import (
 )
 from tests.builders.words import deciding_line
 from tests.builders.world import World
-from webhook.cluster.groups import group_of
+from webhook.cluster.views import group_of
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.view import view
 from webhook.policy.decide import decide_pod

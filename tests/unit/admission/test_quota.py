@@ -97,20 +97,20 @@ async def test_a_reservation_whose_pod_never_came_lapses() -> None:
     assert answer.allowed
 
 
-async def test_two_hundred_creates_at_once_against_fifty_gpus() -> None:
-    world = World(a_tenant().allowing("50"))
-    answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(200)))
-    assert sum(answer.allowed for answer in answers) == 50
+async def test_eighty_creates_at_once_against_twenty_gpus() -> None:
+    world = World(a_tenant().allowing("20"))
+    answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(80)))
+    assert sum(answer.allowed for answer in answers) == 20
     (sentence,) = {answer.sentence for answer in answers if not answer.allowed}
     assert sentence == (
-        "exceeded quota: tenant alpha: the total is at 50 of 50 GPUs; this pod asks for 1. Would fit: no tier now. "
+        "exceeded quota: tenant alpha: the total is at 20 of 20 GPUs; this pod asks for 1. Would fit: no tier now. "
         "See TenantQuota/alpha."
     )
 
 
-async def test_two_hundred_creates_at_once_where_the_cluster_answers_late() -> None:
+async def test_eighty_creates_at_once_where_the_cluster_answers_late() -> None:
     """Between the look at the cluster and the booking others run; the booking alone must be exact."""
-    world = World(a_tenant().allowing("50"))
+    world = World(a_tenant().allowing("20"))
     at_once = world.known.namespace
 
     async def late(name: str) -> object:
@@ -118,8 +118,8 @@ async def test_two_hundred_creates_at_once_where_the_cluster_answers_late() -> N
         return await at_once(name)
 
     world.known.namespace = late  # type: ignore[method-assign,assignment]
-    answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(200)))
-    assert sum(answer.allowed for answer in answers) == 50
+    answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(80)))
+    assert sum(answer.allowed for answer in answers) == 20
 
 
 async def test_where_the_tenant_is_warned_only() -> None:

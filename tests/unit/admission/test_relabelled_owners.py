@@ -1,38 +1,34 @@
 """What an owner says now counts, and validation reads it again only where the mutating call saw something else."""
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, cast
 
 from msgspec import structs
 
 from tests.builders import WorkloadBuilder, a_deployment, a_pod
 from tests.builders.world import World
-from webhook.cluster.cluster import Cluster, Lookups, Owners
+from webhook.cluster.cluster import Cluster
+from webhook.cluster.offline import Files, ManifestStore
 from webhook.objects.pods import OwnerReference
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
 
 
-@dataclass
-class Labelled:
-    """An owner, as it was when it was read."""
+class Labelled(Files):
+    """An owner, as it was when it was read; `kept` is what this replica has read a moment before."""
 
-    owner: WorkloadBuilder
-    reads: Counter[str] = field(default_factory=Counter)
-
-    async def chain(self, _namespace: str, first: OwnerReference, _kinds: KindTable, /) -> tuple[Workload, ...]:
-        self.reads[first.name] += 1
-        return (self.owner.view(),)
-
-
-class TwoFaced(Lookups, frozen=True, kw_only=True):
-    """What one replica has read a moment before, and what the owner says now."""
-
-    kept: Owners
+    def __init__(self, owner: WorkloadBuilder, kept: "Labelled | None" = None) -> None:
+        super().__init__(ManifestStore(()))
+        self.owner = owner
+        self.kept = kept or self
+        self.reads = Counter[str]()
 
     def with_kept_owners(self) -> Self:
-        return structs.replace(self, owners=self.kept)
+        return cast("Self", self.kept)
+
+    async def owners(self, _namespace: str, first: OwnerReference, _kinds: KindTable, /) -> tuple[Workload, ...]:
+        self.reads[first.name] += 1
+        return (self.owner.view(),)
 
 
 OWNER = a_deployment(name="chat")
@@ -40,10 +36,8 @@ POD = a_pod().asking().owned_by(OWNER)
 
 
 def a_world(kept: str, now: str) -> tuple[World, Labelled]:
-    world, at_once = World(OWNER), Labelled(OWNER.of_tier(now))
-    parts = {name: getattr(world.cluster.lookups, name) for name in Lookups.__struct_fields__}
-    lookups = TwoFaced(**(parts | {"owners": at_once, "kept": Labelled(OWNER.of_tier(kept))}))
-    world.webhooks = structs.replace(world.webhooks, cluster=Cluster(world.known, lookups))
+    world, at_once = World(OWNER), Labelled(OWNER.of_tier(now), Labelled(OWNER.of_tier(kept)))
+    world.webhooks = structs.replace(world.webhooks, cluster=Cluster(world.known, at_once))
     return world, at_once
 
 

@@ -40,7 +40,7 @@ class Closed:
 
 def reader(*opened: str) -> ClusterReader:
     client: Any = Closed(*opened)
-    lookups: Any = SimpleNamespace(claims=SimpleNamespace(devices=no_claims))
+    lookups: Any = SimpleNamespace(devices=no_claims)
     return ClusterReader(client, a_policy(), Steps(), lookups)
 
 

@@ -56,19 +56,19 @@ def test_a_namespace_is_the_tenants_that_selects_it():
 
 
 async def test_an_owner_without_uid_is_found_by_kind_and_name():
-    (owner,) = await offline_cluster(TIERS, [job(labels={"a": "b"})]).lookups.owners.chain("team-a", THE_JOB, BUILT_IN)
+    (owner,) = await offline_cluster(TIERS, [job(labels={"a": "b"})]).lookups.owners("team-a", THE_JOB, BUILT_IN)
     assert (str(owner), owner.labels) == ("Job/train", {"a": "b"})
 
 
 async def test_one_with_a_uid_must_have_the_right_one():
     with pytest.raises(Unreadable, match="another UID"):
-        await offline_cluster(TIERS, [job(uid="2")]).lookups.owners.chain("team-a", THE_JOB, BUILT_IN)
+        await offline_cluster(TIERS, [job(uid="2")]).lookups.owners("team-a", THE_JOB, BUILT_IN)
 
 
 @pytest.mark.parametrize("objects", [[], [job("other")], [job(namespace="team-b")]])
 async def test_one_that_is_not_in_the_files_is_unreadable(objects):
     with pytest.raises(Unreadable, match="Job/train is not among the objects given"):
-        await offline_cluster(TIERS, objects).lookups.owners.chain("team-a", THE_JOB, BUILT_IN)
+        await offline_cluster(TIERS, objects).lookups.owners("team-a", THE_JOB, BUILT_IN)
 
 
 async def test_a_namespace_that_is_given_twice_has_the_labels_of_both():
@@ -86,7 +86,7 @@ async def test_a_group_has_its_class():
         "metadata": {"name": "gang"},
         "spec": {"priorityClassName": "gpu-training"},
     }
-    found = await offline_cluster(TIERS, [group]).lookups.groups.group("team-a", "gang")
+    found = await offline_cluster(TIERS, [group]).lookups.pod_group("team-a", "gang")
     assert found.priority_class_name == "gpu-training"
 
 
@@ -108,7 +108,7 @@ async def test_claims_by_name_and_by_template():
         ]
     )
     by_name, by_template = asking.spec.resource_claims
-    there, nothing = (offline_cluster(TIERS, each).lookups.claims for each in (objects, ()))
+    there, nothing = (offline_cluster(TIERS, each).lookups for each in (objects, ()))
     assert await there.devices("team-a", by_name) == (Devices("gpu.nvidia.com", 2, "a", "g", "team-a/two"),)
     assert await there.devices("team-a", by_template) == (Devices("gpu.nvidia.com", 2, "b", "g"),)
     with pytest.raises(Missing, match="ResourceClaim/two is not among the objects given"):
@@ -130,7 +130,7 @@ THE_REPLICASET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="
 @pytest.mark.parametrize("known", [{}, {"uid": "7"}], ids=["no uids", "the owner has one"])
 async def test_a_chain_whose_references_have_no_uids_is_walked(known):
     chain = [apps("ReplicaSet", "chat", owner("Deployment", "chat")), apps("Deployment", "chat", **known)]
-    owners = await offline_cluster(TIERS, chain).lookups.owners.chain("team-a", THE_REPLICASET, BUILT_IN)
+    owners = await offline_cluster(TIERS, chain).lookups.owners("team-a", THE_REPLICASET, BUILT_IN)
     assert [str(each) for each in owners] == ["ReplicaSet/chat", "Deployment/chat"]
 
 
@@ -140,12 +140,12 @@ async def test_a_ring_without_uids_is_one_still():
         apps("Deployment", "chat", owner("ReplicaSet", "chat")),
     ]
     with pytest.raises(Unreadable, match="owner ReplicaSet/chat is among its own owners"):
-        await offline_cluster(TIERS, ring).lookups.owners.chain("team-a", THE_REPLICASET, BUILT_IN)
+        await offline_cluster(TIERS, ring).lookups.owners("team-a", THE_REPLICASET, BUILT_IN)
 
 
 async def test_of_two_with_one_name_the_uid_chooses():
     jobs = [job(uid="0", labels={"overlay": "staging"}), job(uid="1", labels={"overlay": "production"})]
-    (found,) = await offline_cluster(TIERS, jobs).lookups.owners.chain("team-a", THE_JOB, BUILT_IN)
+    (found,) = await offline_cluster(TIERS, jobs).lookups.owners("team-a", THE_JOB, BUILT_IN)
     assert found.labels == {"overlay": "production"}
 
 
@@ -158,7 +158,7 @@ async def test_the_pods_of_one_job_cost_one_reading(monkeypatch):
 
     monkeypatch.setattr("webhook.cluster.owners.owner_of", counted)
     cluster = offline_cluster(TIERS, [job(), job("other")])
-    chains = [await cluster.lookups.owners.chain("team-a", THE_JOB, BUILT_IN) for _ in range(3)]
+    chains = [await cluster.lookups.owners("team-a", THE_JOB, BUILT_IN) for _ in range(3)]
     assert (read, chains[0]) == (["train"], chains[2])
-    await cluster.lookups.owners.chain("team-a", THE_JOB, BUILT_IN.with_rows(BUILT_IN.rows[:1]))
+    await cluster.lookups.owners("team-a", THE_JOB, BUILT_IN.with_rows(BUILT_IN.rows[:1]))
     assert read == ["train", "train"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.owners import Owner, links, owner_of
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
@@ -56,36 +56,36 @@ THE_TRAINJOB = reference("TrainJob", "llm", "3", "trainer.kubeflow.org/v1alpha1"
 async def test_the_chain_of_a_trainjob_is_found_nearest_first():
     cluster = Cluster().holds(JOB, "llm-node-0", "1", THE_JOBSET).holds(JOBSET, "llm", "2", THE_TRAINJOB)
     cluster.holds(TRAINJOB, "llm", "3")
-    chain = await walk(reference("Job", "llm-node-0", "1"), BUILT_IN, cluster.fetch)
-    assert [str(owner) for owner in chain] == ["Job/llm-node-0", "JobSet/llm", "TrainJob/llm"]
-    assert chain[0].labels == {"team": "llm-node-0"}
+    chain = await links(reference("Job", "llm-node-0", "1"), BUILT_IN, cluster.fetch)
+    assert [str(owner) for _, owner in chain] == ["Job/llm-node-0", "JobSet/llm", "TrainJob/llm"]
+    assert chain[0][1].labels == {"team": "llm-node-0"}
 
 
 async def test_it_ends_at_a_kind_that_nobody_knows():
     cluster = Cluster().holds(JOB, "step", "1", reference("Pipeline", "p", "2", "example.com/v1"))
-    assert len(await walk(reference("Job", "step", "1"), BUILT_IN, cluster.fetch)) == 1
-    assert await walk(reference("Pipeline", "p", "2", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
+    assert len(await links(reference("Job", "step", "1"), BUILT_IN, cluster.fetch)) == 1
+    assert await links(reference("Pipeline", "p", "2", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
 
 
 async def test_another_groups_job_is_not_the_job_of_batch():
     cluster = Cluster().holds(JOB, "train", "1")
-    assert await walk(reference("Job", "train", "1", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
+    assert await links(reference("Job", "train", "1", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
 
 
 async def test_a_forged_uid_is_told():
     cluster = Cluster().holds(JOB, "train", "1")
     with pytest.raises(Unreadable, match="owner Job/train has another UID than the reference to it"):
-        await walk(reference("Job", "train", "9"), BUILT_IN, cluster.fetch)
+        await links(reference("Job", "train", "9"), BUILT_IN, cluster.fetch)
 
 
 async def test_a_uid_that_can_be_none_is_not_looked_up():
     with pytest.raises(Unreadable, match="owner Job/train is named with a uid of 1000000 characters"):
-        await walk(reference("Job", "train", "x" * 1_000_000), BUILT_IN, Cluster().fetch)
+        await links(reference("Job", "train", "x" * 1_000_000), BUILT_IN, Cluster().fetch)
 
 
 async def test_a_missing_owner_is_told():
     with pytest.raises(Unreadable, match="owner Job/train does not exist"):
-        await walk(reference("Job", "train", "1"), BUILT_IN, Cluster().fetch)
+        await links(reference("Job", "train", "1"), BUILT_IN, Cluster().fetch)
 
 
 async def test_a_ring_of_owners_is_told():
@@ -93,7 +93,7 @@ async def test_a_ring_of_owners_is_told():
         Cluster().holds(JOB, "a", "1", reference("Job", "b", "2")).holds(JOB, "b", "2", reference("Job", "a", "1"))
     )
     with pytest.raises(Unreadable, match="owner Job/a is among its own owners"):
-        await walk(reference("Job", "a", "1"), BUILT_IN, cluster.fetch)
+        await links(reference("Job", "a", "1"), BUILT_IN, cluster.fetch)
 
 
 async def test_a_chain_without_end_is_not_followed_for_ever():
@@ -101,7 +101,7 @@ async def test_a_chain_without_end_is_not_followed_for_ever():
     for number in range(20):
         cluster.holds(JOB, f"j{number}", str(number), reference("Job", f"j{number + 1}", str(number + 1)))
     with pytest.raises(Unreadable, match="owner Job/j8 is number 9 in a chain of owners; 8 are read at most"):
-        await walk(reference("Job", "j0", "0"), BUILT_IN, cluster.fetch)
+        await links(reference("Job", "j0", "0"), BUILT_IN, cluster.fetch)
 
 
 def test_an_owner_whose_template_is_broken_still_counts_by_its_labels():

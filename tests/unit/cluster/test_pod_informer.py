@@ -12,7 +12,7 @@ def seen(**metadata: object) -> SeenPod:
 
 def test_a_running_pod_counts_for_ever():
     pod = seen(namespace="team-a")
-    assert (pod.pod.metadata.namespace, pod.pod.spec.containers[0].name, pod.ends_in) == ("team-a", "train", None)
+    assert (pod.metadata.namespace, pod.spec.containers[0].name, pod.ends_in) == ("team-a", "train", None)
 
 
 def test_a_pod_in_deletion_counts_for_one_grace_more_than_it_has():

@@ -4,7 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_pytorchjob
-from webhook.cluster.pod_listing import ListedPod, PodSummary, summary_of
+from webhook.cluster.pod_informer import SeenPod
+from webhook.cluster.pod_listing import PodSummary, summary_of
 from webhook.objects.view import view
 from webhook.policy.workloads.workload import Devices
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -14,7 +15,7 @@ HOOK = {"preStop": {"exec": {"command": ["save"]}}}
 
 def reduced(pod: PodBuilder, *devices: Devices, **status: Any) -> PodSummary:
     """What is kept of a pod as the API server lists it."""
-    return summary_of(view({**pod.sent(), "status": {"phase": "Running", **status}}, ListedPod), devices, a_policy())
+    return summary_of(view({**pod.sent(), "status": {"phase": "Running", **status}}, SeenPod), devices, a_policy())
 
 
 def test_a_pod_of_a_tier() -> None:

@@ -30,19 +30,19 @@ def assigned(said: str) -> PodBuilder:
     ],
 )
 def test_what_mutate_wrote_tells_more_than_the_pod_shows(said: str, loses: bool) -> None:
-    assert has_work_to_lose(seen(assigned(said)).pod, POLICY) is loses
+    assert has_work_to_lose(seen(assigned(said)), POLICY) is loses
 
 
 def test_a_pod_that_a_label_gave_its_tier_is_known_by_what_it_runs() -> None:
     trains = a_pod().asking(8, command=["torchrun", "train.py"]).annotated({ASSIGNED_BY: "label: of the pod"})
-    assert has_work_to_lose(seen(trains).pod, POLICY)
+    assert has_work_to_lose(seen(trains), POLICY)
     serves = a_pod().asking(8, command=["vllm", "serve", "llama"])
-    assert not has_work_to_lose(seen(serves).pod, POLICY)
+    assert not has_work_to_lose(seen(serves), POLICY)
 
 
 def test_a_pod_that_bears_our_hook_has_work_whatever_its_type() -> None:
     hooked = a_pod().asking(8, lifecycle={"preStop": file_handler("/run/gpu-tiers", 60)})
-    assert has_work_to_lose(seen(hooked).pod, POLICY)
+    assert has_work_to_lose(seen(hooked), POLICY)
 
 
 def began(*states: object) -> float | None:

@@ -4,10 +4,11 @@ from typing import Any, Self, cast
 
 import pytest
 
+from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
+from webhook.cluster.resource_claims import ClaimInformer
 from webhook.controllers.claimed_devices import Claimant, Claimants, Claimed, ClaimedDevices
-from webhook.objects.pods import Pod, PodClaim
+from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
 from webhook.policy.workloads.workload import Devices
@@ -23,7 +24,7 @@ class World:
         self.there: dict[str, int | Unreadable] = {}
         self.watched = watched
         watch = cast("ClaimInformer", self.Watch(self))
-        self.read = ClaimedDevices(cast("ClaimLookup", self), watch, lambda each: each.device_class == GPU)
+        self.read = ClaimedDevices(cast("Lookups", self), watch, lambda each: each.device_class == GPU)
 
     def fresh(self) -> Self:
         return self
@@ -49,7 +50,8 @@ def a_pod(made: str | None = None, **source: str) -> SeenPod:
         "metadata": {"name": "train-0", "namespace": "team-a", "uid": "1"},
         "spec": {"containers": [{"name": "main"}], "resourceClaims": [{"name": "gpu", **source}]},
     }
-    return SeenPod(view(tree, Pod), None, {"gpu": made} if made else {})
+    statuses = [{"name": "gpu", "resourceClaimName": made}]
+    return view({**tree, "status": {"resourceClaimStatuses": statuses}} if made else tree, SeenPod)
 
 
 OF_A_TEMPLATE: Any = {"resourceClaimTemplateName": "gpus"}

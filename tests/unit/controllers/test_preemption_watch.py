@@ -63,7 +63,7 @@ async def test_a_victim_is_read_once_the_api_server_is_back() -> None:
     pod = a_pod("batch", "research").having("metadata.uid", "v").asking(8)
     seen = await evicted(Hiccups(*STARTING, pod.json()))._read(EVENT.victim)
     assert seen
-    assert seen.pod.metadata.name == "batch"
+    assert seen.metadata.name == "batch"
 
 
 def settled(said: str) -> Tree:

@@ -59,7 +59,7 @@ async def test_a_review_out_of_time_is_refused_for_now_before_the_api_server_giv
         finally:
             cancelled.set()
 
-    world.cluster.lookups.owners.chain = slow  # type: ignore[method-assign,assignment]
+    world.cluster.lookups.owners = slow  # type: ignore[method-assign,assignment]
     body = world.body(world.sent(a_pod().asking().owned_by(a_job())))
     webhooks = world.webhooks
     async with a_server(webhooks.mutate, webhooks.validate, limits=Limits(margin_seconds=0.95)) as server:

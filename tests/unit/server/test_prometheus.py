@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.server.serving import HOST, a_bundle
-from webhook.server.prometheus import AskedPrometheus
+from webhook.server.page_ports import AskedPrometheus
 from webhook.server.settings import PrometheusServer
 
 NOW = 1_795_363_200.0

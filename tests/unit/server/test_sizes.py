@@ -11,8 +11,7 @@ from tests.builders import a_namespace, a_pod, a_policy
 from tests.builders.world import World
 from tests.unit.server.serving import a_post, a_review, a_server, allowing
 from webhook.policy.values.tier_policy import Mode
-from webhook.server.body import BytesInFlight
-from webhook.server.endpoint import Endpoint
+from webhook.server.endpoint import BytesInFlight, Endpoint
 from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import MIB, Limits

@@ -12,7 +12,8 @@ from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_
 from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, judged_quickly
 from webhook.cli.progress import Steps
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
-from webhook.cluster.pod_listing import ListedPod, pod_summary
+from webhook.cluster.pod_informer import SeenPod
+from webhook.cluster.pod_listing import pod_summary
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
@@ -89,8 +90,8 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
 async def _made(part: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> PodsAlike | None:
     try:
         pod = view(part.before, Pod)
-        claims, namespace = cluster.lookups.claims, part.document.namespace
-        devices = [each for claim in pod.spec.resource_claims for each in await claims.devices(namespace, claim)]
+        lookups, namespace = cluster.lookups, part.document.namespace
+        devices = [each for claim in pod.spec.resource_claims for each in await lookups.devices(namespace, claim)]
         held = held_by(part.count, demand_of(pod, devices, policy), shared_by(devices, policy))
     except (Refused, Unreadable):  # its verdict says so
         return None
@@ -135,8 +136,8 @@ class WorkloadFiles:
 
     async def _pod(self, document: Document, gathering: Gathering[T]) -> None:
         try:
-            found = view(document.tree, ListedPod)
-            pod = await pod_summary(found, self._policy, self.cluster.lookups.claims.devices)
+            found = view(document.tree, SeenPod)
+            pod = await pod_summary(found, self._policy, self.cluster.lookups.devices)
         except Refused as refused:
             raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
         if pod.gpus and found.status.phase not in ENDED:

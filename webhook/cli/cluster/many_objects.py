@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Self
 
 from msgspec import structs
 
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cluster.cluster import Lookups
 from webhook.cluster.listed import listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups
-from webhook.cluster.offline import NO_FILES, ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.offline import ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
 from webhook.objects.manifests import Manifest
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
@@ -36,15 +36,14 @@ async def listed_snapshot(reader: ClusterReader, namespace: str | None = None) -
 def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceCluster:
     """Namespaces, tenants and classes as they were listed; owners, groups, runtimes and claims are looked up.
 
-    A tier's class that the cluster lacks is taken as the policy has it. ResourceQuotas are not read, nor is it asked
-    whether a name is taken: each object has its own.
+    A tier's class that the cluster lacks is taken as the policy has it.
     """
     known = _KnownOfMany(
         {**classes_in(listed.policy.tiers), **listed.classes},
         tuple(by_age(each.tenant for each in listed.tenants if each.tenant)),
         {each.name: each for each in listed.namespaces},
     )
-    return ReadOnceCluster(known, structs.replace(lookups, quotas=NO_FILES, names=NO_FILES))
+    return ReadOnceCluster(known, _OfMany(*structs.astuple(lookups)))
 
 
 @dataclass
@@ -59,26 +58,39 @@ class _KnownOfMany(ReadOnce):
         return self.found[namespace.name]
 
 
+class _OfMany(LiveLookups, frozen=True):
+    """Keep what was looked up. Read no ResourceQuotas, and ask for no name: each object has its own."""
+
+    def fresh(self) -> Self:
+        return self
+
+    async def is_name_taken(self, *_: str) -> bool:
+        return False
+
+    async def native_quotas(self, _namespace: str) -> tuple[()]:
+        return ()
+
+
 def cluster_about(listed: ClusterSnapshot, lookups: LiveLookups) -> ClusterAbout:
     """For objects that nothing known has made, so that the only owner of a pod is the object that makes it."""
     cluster, kinds = listed_cluster(listed, lookups), listed.policy.kinds
 
     def about(document: Manifest) -> ReadOnceCluster:
         store = ManifestStore(each.identified for each in with_objects_inside(document, kinds))
-        live = cluster.lookups
-        owners = _Makers(store, live.workloads)
-        parts = (live.workloads, live.names, live.groups, live.claims, live.pods, live.quotas)
-        return ReadOnceCluster(cluster.known, Lookups(owners, *parts))  # which are read once, and stay as they are
+        makers = Files(store, cluster.lookups)
+        return ReadOnceCluster(cluster.known, _MadeByObject(*structs.astuple(lookups), makers=makers))
 
     return about
 
 
-class _Makers(Files):
-    """The object and what it carries, where they are owners."""
+class _MadeByObject(_OfMany, frozen=True, kw_only=True):
+    """Take the object and what it carries for the only owners."""
 
-    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """None where the owner could not be listed."""
+    makers: Files
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """Return none where the owner could not be listed."""
         try:
-            return await super().chain(namespace, first, kinds)
+            return await self.makers.owners(namespace, first, kinds)
         except Unreadable:
             return ()

@@ -2,15 +2,17 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import Self
 
 import msgspec
+from msgspec import structs
 
 from webhook.cli.cluster.reader import ClusterReader, cluster_reader
 from webhook.cli.manifests.judge import Judge, judge_of
-from webhook.cluster.cluster import Lookups
 from webhook.cluster.listed import priority_classes
-from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
-from webhook.cluster.stored_objects import stored_namespace
+from webhook.cluster.live import LiveLookups
+from webhook.cluster.offline import ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.watched import stored_namespace
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
@@ -62,10 +64,7 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             tenants = by_age(each.tenant for each in quotas if each.tenant)
             known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
             known.scope = await reader.eviction()
-            readable, found = _Readable(reader), reader.lookups
-            # No name is taken: what is judged anew may be there.
-            lookups = Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
-            facts = ReadOnceCluster(known, lookups)
+            facts = ReadOnceCluster(known, _Readable(*structs.astuple(reader.lookups), reader=reader))
             yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
     finally:
         await ledger.close()
@@ -85,20 +84,27 @@ async def _other_namespace(client: Client, name: str) -> Namespace:
     return found
 
 
-class _Readable(msgspec.Struct, frozen=True):
-    """Owners and claims as far as a person may read them; what they may not is noted."""
+class _Readable(LiveLookups, frozen=True, kw_only=True):
+    """Look up owners and claims as far as a person may read them; what they may not is noted."""
 
     reader: ClusterReader
 
-    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+    def fresh(self) -> Self:
+        return self
+
+    async def is_name_taken(self, *_: str) -> bool:
+        """Return no: the object that is judged again may be there."""
+        return False
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         try:
-            return await self.reader.lookups.owners.chain(namespace, first, kinds)
+            return await super().owners(namespace, first, kinds)
         except Unreadable as problem:
             return self._lacks("owners", "get what makes it", problem)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         try:
-            return await self.reader.lookups.claims.devices(namespace, claim)
+            return await super().devices(namespace, claim)
         except Unreadable as problem:
             return self._lacks("claims", "get its resource claims", problem)
 
@@ -155,7 +161,7 @@ async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> str:
     """What was told of the last eviction of a pod, or of what makes it."""
     controller, uids = of.controller, {of.uid}
     if controller is not None:
-        owners = await asked.cluster.lookups.owners.chain(namespace, controller, asked.policy.kinds)
+        owners = await asked.cluster.lookups.owners(namespace, controller, asked.policy.kinds)
         uids |= {controller.uid, *(each.uid for each in owners)}
     return await last_eviction(asked, namespace, lambda event: (event.get("involvedObject") or {}).get("uid") in uids)
 
@@ -180,7 +186,7 @@ async def _made_by(
 
 async def _is_below(uid: str, reference: OwnerReference, namespace: str, asked: AskedCluster) -> bool:
     try:
-        owners = await asked.reader.lookups.owners.chain(namespace, reference, asked.policy.kinds)
+        owners = await asked.reader.lookups.owners(namespace, reference, asked.policy.kinds)
     except Unreadable:  # it is gone, or the person may not read it
         return False
     return any(each.uid == uid for each in owners)

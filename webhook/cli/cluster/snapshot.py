@@ -12,9 +12,9 @@ from webhook.cli.cluster.many_objects import listed_cluster
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.running import running_snapshot, unread_of
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.gpu_nodes import ending_on_node, gpu_nodes, lost_pods
+from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.listed import disruption_budgets, priority_classes
-from webhook.cluster.pod_listing import PodSummary, list_pods
+from webhook.cluster.pod_listing import PodSummary, list_pods, lost_pods
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.paths import path
@@ -41,11 +41,10 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
     slices = await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), [])
     counted_by_claims: dict[Part, str] = {"capacity": COUNTED_BY_CLAIMS} if slices else {}
     nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
-    ending = [ending_on_node(p.namespace, p.name, p.node, p.owner, ends=bool(p.ends)) for p in pods]
     return replace(
         found,
         nodes=nodes,
-        lost_pods=await reader.part("lost_pods", lost_pods(client, ending, nodes), ()),
+        lost_pods=await reader.part("lost_pods", lost_pods(client, pods, nodes), ()),
         pods=pods,
         taken=taken,
         gangs=await reader.part("gangs", gangs_of_cluster(client, found, listed_cluster(found, reader.lookups)), ()),
@@ -63,7 +62,7 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
     """Those with GPUs, and what all take of the nodes."""
     held: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
-    async for pod in list_pods(reader.client, reader.policy, reader.lookups.claims.devices):
+    async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)

@@ -106,7 +106,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
             )
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
-        policy, claims = self.reader.policy, self.reader.lookups.claims.devices
+        policy, claims = self.reader.policy, self.reader.lookups.devices
         async for raw, pod in pods_with_json(self.reader.client, policy, claims, namespace):
             if pod.gpus and self._is_exempt(pod.namespace):
                 self.left_out[pod.namespace] += 1

@@ -83,7 +83,7 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Judge(wire.judge, cluster.lookups.workloads.completed, cluster.known.namespace, policy, dry_run=False)
+        yield Judge(wire.judge, cluster.lookups.completed, cluster.known.namespace, policy, dry_run=False)
         drain.begin()
 
 

@@ -189,4 +189,4 @@ def judge_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: b
     async def ask(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Judge(ask, cluster.lookups.workloads.completed, cluster.known.namespace, policy, dry_run)
+    return Judge(ask, cluster.lookups.completed, cluster.known.namespace, policy, dry_run)

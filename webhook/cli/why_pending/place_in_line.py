@@ -200,7 +200,7 @@ class _Timed(View, frozen=True):
 
 async def _uses(asked: AskedCluster, namespace: str) -> list[Use]:
     """What the pods of a namespace hold whose ends are declared, their grace periods among it. Raises Forbidden."""
-    client, claims = asked.reader.client, asked.reader.lookups.claims.devices
+    client, claims = asked.reader.client, asked.reader.lookups.devices
     jobs = [view(each, _Timed) for each in await listed_trees(client, path("batch/v1", "jobs", namespace))]
     ends = {each.metadata.uid: each.until for each in jobs}
     found: list[Use] = []

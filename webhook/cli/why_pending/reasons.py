@@ -17,7 +17,8 @@ from webhook.cli.explain.next_pod import running_pods
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
-from webhook.cluster.gpu_nodes import EndingOnNode, ending_on_node, gpu_nodes, lost_pods, way_out
+from webhook.cluster.gpu_nodes import gpu_nodes, way_out
+from webhook.cluster.pod_listing import PodSummary, lost_pods
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
@@ -59,7 +60,7 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
 async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, ...]:
     """Sentences on the pods that their Job does not replace because their node is lost."""
     ending = [_ending(pod) for pod in pods if standing(pod).state == "ending"]
-    if not any(ending):
+    if not any(each.job and each.node for each in ending):
         return ()
     lost, reader = "whether its node is lost", asked.reader
     nodes = await reader.part("nodes", gpu_nodes(reader.client, asked.policy), (), lost)
@@ -71,11 +72,11 @@ async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, 
     )
 
 
-def _ending(tree: Tree) -> EndingOnNode | None:
+def _ending(tree: Tree) -> PodSummary:
     pod = view(tree, Pod)
-    return ending_on_node(
-        pod.metadata.namespace, pod.metadata.name, pod.spec.node_name, pod.metadata.controller, ends=True
-    )
+    about, node = pod.metadata, pod.spec.node_name
+    ends = about.deletion_timestamp or ""
+    return PodSummary(about.namespace, about.name, node=node, owner=about.controller, ends=ends)
 
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:

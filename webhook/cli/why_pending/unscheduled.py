@@ -60,9 +60,9 @@ async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list
 
 
 async def _groups(asked: AskedCluster, pod: Pod, namespace: str) -> AsyncIterator[str]:
-    metadata, scheduled, groups = pod.metadata, pod.spec.scheduling_group, asked.cluster.lookups.groups
+    metadata, scheduled, groups = pod.metadata, pod.spec.scheduling_group, asked.cluster.lookups
     if scheduled:
-        name, needed = scheduled.pod_group_name, (await groups.group(namespace, scheduled.pod_group_name)).pods
+        name, needed = scheduled.pod_group_name, (await groups.pod_group(namespace, scheduled.pod_group_name)).pods
     elif named := next(named_groups(metadata), None):
         name, needed = named[1], (await groups.schedulers_group(namespace, *named)).pods
     elif group := kueue_group(metadata):

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from webhook.cluster.gpu_nodes import EndingOnNode, GpuNode
+from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.listed import DisruptionBudget
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
@@ -131,7 +131,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     certificates: tuple[CertificateSeen, ...] = ()
     running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()
-    lost_pods: tuple[EndingOnNode, ...] = ()
+    lost_pods: tuple[PodSummary, ...] = ()
     preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)
     supply: GpuSupply = NO_SUPPLY

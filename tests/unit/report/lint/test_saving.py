@@ -4,9 +4,9 @@ from typing import Any
 
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import a_cluster, a_listed_pod, found
-from webhook.cluster.gpu_nodes import EndingOnNode
 from webhook.cluster.listed import DisruptionBudget
 from webhook.cluster.pod_listing import PodSummary
+from webhook.objects.pods import OwnerReference
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.report.lint.snapshot import FailedHook, PreemptionRule
@@ -125,7 +125,8 @@ def test_tiers_that_follow_one_another_leave_no_room_for_a_boost() -> None:
 
 
 def test_a_pod_on_a_lost_node_that_its_job_does_not_replace() -> None:
-    lost = EndingOnNode("team-alpha", "train-0", "n1", "train")
+    job = OwnerReference(api_version="batch/v1", kind="Job", name="train")
+    lost = PodSummary("team-alpha", "train-0", node="n1", owner=job)
     assert found("pod-on-lost-node", a_cluster(lost_pods=(lost,))) == [
         "Job/train in team-alpha: Pod/train-0 ends on node n1, which is not Ready; its Job waits for the end"
     ]
