@@ -7,8 +7,7 @@ import pytest
 
 from webhook.objects.refusal import Reason
 from webhook.policy.classification.vocabulary import LONGEST as COMMAND_READ
-from webhook.report.audit.contradictions import AUDIT_RULES
-from webhook.report.lint import RULES
+from webhook.report.lint import AUDIT_RULES, RULES
 from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS
 from webhook.server.metric_table import TABLE
 

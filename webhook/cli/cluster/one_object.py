@@ -26,8 +26,8 @@ from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
-from webhook.report.cluster_parts import Part
 from webhook.report.latest import EVENT
+from webhook.report.lint.snapshot import Part
 from webhook.report.waiting import REASONS, RefusedPods, refused_pods
 
 
