@@ -1,6 +1,6 @@
 """Judges objects without a cluster: files are all that the webhook knows, and each object is created by itself."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -48,20 +48,17 @@ def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster
     try:
         return offline_cluster(policy.tiers, [each.identified for each in objects])
     except Refused as refused:
-        raise BadInput("\n".join(_broken(policy, objects)) or sentence(refused.refusal)) from None
+        for each in objects:
+            try:
+                offline_cluster(policy.tiers, [each.tree])
+            except Refused as broken:
+                problems.append(f"{titled(each)}: {sentence(broken.refusal)}")
+        raise BadInput("\n".join(problems) or sentence(refused.refusal)) from None
 
 
 def in_all(cluster: ReadOnceCluster) -> ClusterAbout:
     """That cluster, whatever object is judged."""
     return lambda _: cluster
-
-
-def _broken(policy: TierPolicy, world: Sequence[Manifest]) -> Iterator[str]:
-    for document in world:
-        try:
-            offline_cluster(policy.tiers, [document.tree])
-        except Refused as refused:
-            yield f"{titled(document)}: {sentence(refused.refusal)}"
 
 
 def titled(document: Manifest) -> str:

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact
 from webhook.cli.manifests.offline import cluster_of
-from webhook.cli.policy_tests.reading import Place, Suite, all_of
-from webhook.cli.policy_tests.suite import CaseSection, UsedSection
+from webhook.cli.policy_tests.suite import CaseSection, Place, Suite, UsedSection, all_of
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
@@ -97,7 +96,13 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
         found = read_documents(suite.file.parent / case.workload)
     chosen = _chosen(found, case.object, policy)
     beside = tuple(each for each in found if each is not chosen)
-    return beside, chosen if case.namespace is None else _in_namespace(chosen, case.namespace)
+    if case.namespace is None:
+        return beside, chosen
+    own = chosen.metadata.get("namespace")
+    if own not in (None, "", case.namespace):
+        raise BadInput(f"its namespace is {own}, but the case says {case.namespace}; write one of them")
+    placed = {**chosen.tree, "metadata": {**chosen.metadata, "namespace": case.namespace}}
+    return beside, replace(chosen, tree=placed)
 
 
 def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -> Document:
@@ -116,13 +121,6 @@ def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -
 
 def _title(document: Document) -> str:
     return f"{document.kind}/{document.name}"
-
-
-def _in_namespace(document: Document, namespace: str) -> Document:
-    own = document.metadata.get("namespace")
-    if own not in (None, "", namespace):
-        raise BadInput(f"its namespace is {own}, but the case says {namespace}; write one of them")
-    return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
 
 
 def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:

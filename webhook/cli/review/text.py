@@ -93,8 +93,14 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     yield "type", "", str(finding.evidence) if finding.evidence else "unknown"
     if assignment is not None and assignment.trace:
         yield "trace", "", " | ".join(map(sentence, assignment.trace))
-    yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
-    yield from (("placement", "", said) for said in dict.fromkeys(_placements(finding)))
+    parts = finding.pods or (finding,)
+    hooks = [
+        (hook, f" in {', '.join(hook.containers)}" if hook.containers else "") for part in parts if (hook := part.hook)
+    ]
+    said = dict.fromkeys(f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace" for hook, where in hooks)
+    yield from (("hook", "", each) for each in said)
+    placements = dict.fromkeys(part.verdict.placement for part in parts if part.verdict.placement)
+    yield from (("placement", "", each) for each in placements)
     if finding.document.placeholders:
         yield (
             "note",
@@ -104,18 +110,6 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     yield from (("note", "yellow", note) for note in finding.notes)
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
-
-
-def _hooks(finding: Finding) -> Iterator[str]:
-    for part in finding.pods or (finding,):
-        hook = part.hook
-        if hook:
-            where = f" in {', '.join(hook.containers)}" if hook.containers else ""
-            yield f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace"
-
-
-def _placements(finding: Finding) -> Iterator[str]:
-    return (part.verdict.placement for part in finding.pods or (finding,) if part.verdict.placement)
 
 
 def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -136,7 +130,9 @@ def _plain(text: str, style: str = "") -> Text:
 
 
 def _diff(finding: Finding) -> Iterator[Text]:
-    before, after = (_yaml(_without_long_notes(tree)) for tree in (finding.before, finding.after))
+    trees = map(_without_long_notes, (finding.before, finding.after))
+    written = (yaml.dump(each, Dumper=_Dumper, sort_keys=False, width=4096) for each in trees)
+    before, after = (each.splitlines() for each in written)
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
     yield _plain(f"  would change in {what}:")
     for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:
@@ -173,10 +169,6 @@ def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def _yaml(tree: Tree) -> list[str]:
-    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, width=4096).splitlines()
-
-
 _SETTLED_BY_A_LABEL = ("guess-held-back", "type-unknown")
 _NOT_COUNTED = ("gpu-not-counted", "runtime-unread", "claim-unread")
 
@@ -204,18 +196,14 @@ def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
     objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
     yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
     if tiered:
-        yield f"types of those with a tier: {_grades(tiered)}"
+        counts = Counter(each.evidence.grade for each in tiered if each.evidence)
+        told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
+        yield f"types of those with a tier: {', '.join((*told, f'{len(tiered) - counts.total()} unknown'))}"
     yield from (f"refused: {_name(each)}" for each in refused)
     if (tiered or refused) and not tenants:
         yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
     yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
     yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
-
-
-def _grades(findings: Sequence[Finding]) -> str:
-    counts = Counter(each.evidence.grade for each in findings if each.evidence)
-    told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
-    return ", ".join((*told, f"{len(findings) - counts.total()} unknown"))
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:

@@ -21,26 +21,14 @@ GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev", "resourceclaims.validate
 """The entries whose failurePolicy depends on the mode."""
 
 
-@rule(
-    "webhook-missing",
-    Severity.ERROR,
-    ("configurations",),
-    "Run `helm upgrade` with the values of the release.",
-    "registered",
-)
+@rule("webhook-missing", Severity.ERROR, "configurations", line="registered")
 def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find the kind of configuration of which there is none of gpu-tiers: it needs both."""
     for kind, lacks in without(missing_kinds(snapshot.configurations)):
         yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
 
 
-@rule(
-    "guard-missing",
-    Severity.ERROR,
-    ("configurations", "admission_policies"),
-    "Run `helm upgrade` with the values of the release.",
-    "registered",
-)
+@rule("guard-missing", Severity.ERROR, "configurations", "admission_policies", line="registered")
 def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find missing policies by which the API server itself refuses. Without any webhook nothing is installed."""
     if not any(_ours(snapshot)):
@@ -54,13 +42,7 @@ def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(each), f"its binding says {some_of(sorted(each.actions))}, not Deny")
 
 
-@rule(
-    "ca-bundle-empty",
-    Severity.ERROR,
-    ("configurations",),
-    "Read the webhook's log, or cert-manager's: one of the two writes it.",
-    "registered",
-)
+@rule("ca-bundle-empty", Severity.ERROR, "configurations", line="registered")
 def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find webhooks behind a Service without a CA; one behind a URL may have a certificate that everybody trusts."""
     for each in _ours(snapshot):
@@ -72,13 +54,7 @@ def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(each), f"{what}: {some_of(empty)}")
 
 
-@rule(
-    "failure-policy-differs",
-    Severity.ERROR,
-    ("configurations",),
-    "Run `helm upgrade` with the values of the release.",
-    "registered",
-)
+@rule("failure-policy-differs", Severity.ERROR, "configurations", line="registered")
 def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a failurePolicy that differs from the chart's: Fail in Enforce, otherwise Ignore."""
     due = "Fail" if snapshot.policy.mode is Mode.Enforce else "Ignore"
@@ -89,12 +65,7 @@ def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                 yield Mistake(str(each), what + due)
 
 
-@rule(
-    "exempt-by-label",
-    Severity.WARNING,
-    ("configurations",),
-    "Run `helm upgrade` with the values of the release, and exempt namespaces by name.",
-)
+@rule("exempt-by-label", Severity.WARNING, "configurations")
 def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find webhooks that a label switches off. The chart exempts by name alone, which nobody can choose."""
     for each in _ours(snapshot):
@@ -103,7 +74,7 @@ def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(each), f"asks only where the label {some_of(sorted(keys))} allows it")
 
 
-@rule("later-webhook", Severity.WARNING, ("configurations",), "Rename the configuration so that its name sorts first.")
+@rule("later-webhook", Severity.WARNING, "configurations")
 def later_webhook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find other webhooks that may change pods after ours: configurations are called in the order of their names."""
     own = max((each.metadata.name for each in _ours(snapshot) if each.kind == KINDS[0]), default=None)
@@ -122,13 +93,7 @@ SOON = timedelta(days=14)
 """A certificate that nobody has renewed by then: gpu-tiers renews its own 30 days before, cert-manager too."""
 
 
-@rule(
-    "certificate-expired",
-    Severity.ERROR,
-    ("certificates",),
-    "Restart the webhook's pods: gpu-tiers then makes a new one.",
-    "certificates",
-)
+@rule("certificate-expired", Severity.ERROR, "certificates", line="certificates")
 def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a serving certificate that has expired."""
     for each in snapshot.certificates:
@@ -136,13 +101,7 @@ def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(each.where, _end(each, snapshot))
 
 
-@rule(
-    "certificate-expires",
-    Severity.WARNING,
-    ("certificates",),
-    "Read the webhook's log for why it was not renewed.",
-    "certificates",
-)
+@rule("certificate-expires", Severity.WARNING, "certificates", line="certificates")
 def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a serving certificate that expires soon."""
     for each in snapshot.certificates:
@@ -150,13 +109,7 @@ def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(each.where, _end(each, snapshot))
 
 
-@rule(
-    "ca-expires",
-    Severity.ERROR,
-    ("configurations",),
-    "Read the webhook's log for why there is no new one.",
-    "certificates",
-)
+@rule("ca-expires", Severity.ERROR, "configurations", line="certificates")
 def ca_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a CA in caBundle that expires soon. While a CA is replaced there are two, and the old one may end."""
     for where in dict.fromkeys(each.where for each in snapshot.certificates if each.ca):
@@ -179,7 +132,7 @@ OLDEST_WATCH = 150
 """Seconds: the API server says something on each watch about once a minute."""
 
 
-@rule("webhook-silent", Severity.ERROR, ("answer",), "Look at the Deployment's pods and their log.", "webhook")
+@rule("webhook-silent", Severity.ERROR, "answer", line="webhook")
 def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find webhooks that did not mark a dry run. Under Ignore the API server waits for them, and goes on silently."""
     asked = snapshot.dry_run
@@ -193,13 +146,7 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s: {said}")
 
 
-@rule(
-    "policy-not-taken",
-    Severity.ERROR,
-    ("policy_in_force",),
-    "Correct the fields that are named, or go back with `helm rollback`.",
-    "policy",
-)
+@rule("policy-not-taken", Severity.ERROR, "policy_in_force", line="policy")
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report why the leader did not take the policy file."""
     found = snapshot.installed
@@ -216,13 +163,7 @@ def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {clauses_once(told.problem)}")
 
 
-@rule(
-    "policy-not-yet-taken",
-    Severity.WARNING,
-    ("policy_in_force",),
-    "Wait a minute or two: `gpu-tiers check --wait 3m`.",
-    "policy",
-)
+@rule("policy-not-yet-taken", Severity.WARNING, "policy_in_force", line="policy")
 def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
     found = snapshot.installed
@@ -232,13 +173,7 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is in force still")
 
 
-@rule(
-    "replica-differs",
-    Severity.WARNING,
-    ("policy_in_force", "replica"),
-    "Wait a minute or two. If it stays so, restart that replica.",
-    "replica",
-)
+@rule("replica-differs", Severity.WARNING, "policy_in_force", "replica", line="replica")
 def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Compare the replica that answered with the leader; other replicas are not known."""
     replica, published = snapshot.replica, snapshot.installed.published
@@ -251,20 +186,14 @@ def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"replica {replica.replica}", "did not take the policy file that the leader took")
 
 
-@rule("no-leader", Severity.ERROR, ("leader",), "Look at the log of the replicas for what they can't reach.", "leader")
+@rule("no-leader", Severity.ERROR, "leader", line="leader")
 def no_leader(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a Lease that nobody renews. It is watched for as long as it lasts, so no clocks are compared."""
     if not snapshot.leader:
         yield Mistake(f"Lease {snapshot.installed.where}", "no replica renews it")
 
 
-@rule(
-    "ledger-not-exact",
-    Severity.WARNING,
-    ("tenants", "accounts"),
-    "Wait; if it stays so, look at the leader's log.",
-    "ledger",
-)
+@rule("ledger-not-exact", Severity.WARNING, "tenants", "accounts", line="ledger")
 def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report tenants without the condition Exact, which the leader keeps."""
     for each in snapshot.tenants:
@@ -274,13 +203,7 @@ def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"TenantQuota/{each.name}", str(exact[0].get("message") or "its pods are not counted yet"))
 
 
-@rule(
-    "watches-silent",
-    Severity.WARNING,
-    ("replica",),
-    "Look at the replica's log for a watch that fails, and at how the API server answers.",
-    "replica",
-)
+@rule("watches-silent", Severity.WARNING, "replica", line="replica")
 def watches_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a watch of the replica that answered which has said nothing for too long."""
     replica = snapshot.replica

@@ -28,7 +28,7 @@ _BY_KUEUE = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
 _GIB = Decimal(1024) ** 3
 
 
-@rule("training-without-hook", Severity.WARNING, ("pods",), "Start these pods again so that they get the hook.")
+@rule("training-without-hook", Severity.WARNING, "pods")
 def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find training pods without the policy's hook, unless an annotation names a hook, or none."""
     due = ((pod, _hook_of(pod.tier, snapshot)) for pod in _training(snapshot) if not pod.hook_asked)
@@ -43,7 +43,7 @@ def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(made_by, f"{number_of(len(pods), 'training pod')} of tier {pods[0].tier or 'none'} with {lacks}")
 
 
-@rule("training-saves-nothing", Severity.WARNING, (), "Write a hook for training under `checkpoint` in the policy.")
+@rule("training-saves-nothing", Severity.WARNING)
 def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy that gives training a tier and no hook."""
     name = snapshot.policy.tier_of_type.get(WorkloadType.TRAINING)
@@ -51,12 +51,7 @@ def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"tier {name}", "training gets it, and the policy has no checkpoint hook for training")
 
 
-@rule(
-    "listeners-unseen",
-    Severity.INFO,
-    ("pods",),
-    "Look for one pod of each workload: `kubectl exec POD -- ls /run/gpu-tiers/listening`.",
-)
+@rule("listeners-unseen", Severity.INFO, "pods")
 def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report pods with the file hook, which does nothing for a program that does not listen."""
     hooked = [p for p in _training(snapshot) if p.hook and (p.hook_asked or _hook_of(p.tier, snapshot).kind) == "file"]
@@ -65,12 +60,7 @@ def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake("cluster", f"{what}: if their programs listen can't be seen from outside")
 
 
-@rule(
-    "hook-failed",
-    Severity.WARNING,
-    ("failed_hooks",),
-    "Read the event with `kubectl describe pod` and the program's log.",
-)
+@rule("hook-failed", Severity.WARNING, "failed_hooks")
 def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report the kubelet's events about hooks that failed; a cluster keeps them for an hour."""
     for failed in snapshot.failed_hooks:
@@ -78,12 +68,7 @@ def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
 
 
-@rule(
-    "pod-on-lost-node",
-    Severity.WARNING,
-    ("pods", "nodes", "lost_pods"),
-    "If the node is off and stays so, taint it out-of-service or delete the Node.",
-)
+@rule("pod-on-lost-node", Severity.WARNING, "pods", "nodes", "lost_pods")
 def pods_on_lost_nodes(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find pods that end on a lost node, a line for each, because each may be on another node."""
     for pod in snapshot.lost_pods:
@@ -91,12 +76,7 @@ def pods_on_lost_nodes(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"Job/{pod.job} in {pod.namespace}", what)
 
 
-@rule(
-    "grace-beyond-autoscaler",
-    Severity.WARNING,
-    ("pods",),
-    "Save in less time, or raise the autoscaler's `--max-graceful-termination-sec`.",
-)
+@rule("grace-beyond-autoscaler", Severity.WARNING, "pods")
 def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find grace periods that an autoscaler cuts off, once for each workload."""
     for made_by, pods in _by_maker(pod for pod in snapshot.pods if pod.grace > AUTOSCALER_SECONDS):
@@ -104,7 +84,7 @@ def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(made_by, f"{number_of(len(pods), 'pod')} with terminationGracePeriodSeconds {longest}")
 
 
-@rule("cap-beyond-autoscaler", Severity.WARNING, (), "Set `checkpoint.maxGracePeriodSeconds` to 600 at most.")
+@rule("cap-beyond-autoscaler", Severity.WARNING)
 def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy whose hooks may have a grace period that an autoscaler cuts off."""
     cap = snapshot.policy.checkpoint.max_grace_period
@@ -112,12 +92,7 @@ def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake("checkpoint.maxGracePeriodSeconds", f"{cap} is above the {AUTOSCALER_SECONDS} s of autoscalers")
 
 
-@rule(
-    "budget-shields-tier",
-    Severity.WARNING,
-    ("pods", "budgets"),
-    "Let the budget allow a disruption (`maxUnavailable: 1`).",
-)
+@rule("budget-shields-tier", Severity.WARNING, "pods", "budgets")
 def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find budgets that allow no disruption now and cover pods that a tier may evict."""
     top = next(iter(snapshot.policy.tiers)).name
@@ -131,12 +106,7 @@ def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
 
 
-@rule(
-    "held-counts-as-down",
-    Severity.WARNING,
-    ("pods", "budgets"),
-    "Let the budget allow as many more (`maxUnavailable`).",
-)
+@rule("held-counts-as-down", Severity.WARNING, "pods", "budgets")
 def held_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find budgets under which gated pods count as down, so that running pods can't be evicted."""
     for budget in (each for each in snapshot.budgets if not each.allowed):
@@ -149,12 +119,7 @@ def held_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", f"{what}, so it spares {spared}")
 
 
-@rule(
-    "evicted-by-age",
-    Severity.INFO,
-    ("pods",),
-    "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy.",
-)
+@rule("evicted-by-age", Severity.INFO, "pods")
 def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tiers of which kube-scheduler alone chooses the training to evict: the one that started last."""
     for tier in snapshot.policy.tiers:
@@ -164,12 +129,7 @@ def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"tier {tier.name}", f"of {some_of(sorted(makers))} kube-scheduler evicts what started last")
 
 
-@rule(
-    "no-room-for-costs",
-    Severity.WARNING,
-    (),
-    "Give the tiers values that are 17 or more apart: then there is room for all boosts.",
-)
+@rule("no-room-for-costs", Severity.WARNING)
 def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tiers whose values leave no room for a boost: one that reaches the next tier has no effect."""
     policy = snapshot.policy
@@ -177,12 +137,7 @@ def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake("evictionCost.kueue", "two tiers have values that follow one another, so no boost is written")
 
 
-@rule(
-    "boost-ignored",
-    Severity.INFO,
-    ("preemption_configs",),
-    "Set `priority.mode: Boosted` in the rule's candidateSelectors.",
-)
+@rule("boost-ignored", Severity.INFO, "preemption_configs")
 def boost_ignored(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rules by which Kueue chooses among workloads without the boost."""
     if snapshot.policy.eviction_cost.get("Kueue") != "Write":
@@ -211,12 +166,7 @@ def _by_maker(pods: Iterable[PodSummary]) -> Iterator[tuple[str, list[PodSummary
     yield from ((made_by, list(each)) for made_by, each in groupby(ordered, key=lambda pod: pod.made_by))
 
 
-@rule(
-    "gpus-without-room",
-    Severity.WARNING,
-    ("nodes", "pods"),
-    "Move pods without GPUs to other nodes, or let GPU pods ask for less CPU and memory.",
-)
+@rule("gpus-without-room", Severity.WARNING, "nodes", "pods")
 def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find open nodes with free GPUs and too little CPU or memory left for them."""
     for node in snapshot.nodes:
@@ -229,7 +179,7 @@ def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             )
 
 
-@rule("gpus-in-pieces", Severity.WARNING, ("nodes", "pods"), "Pack small pods closely: `placement` in the policy.")
+@rule("gpus-in-pieces", Severity.WARNING, "nodes", "pods")
 def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find pods that would fit if the free GPUs of their flavor were on one node."""
     waiting = [pod for pod in snapshot.pods if not pod.node and not pod.gated]
@@ -244,12 +194,7 @@ def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"nodes of {flavor}" if flavor else "all nodes", f"{there}; {asked}: {_makers(short)}")
 
 
-@rule(
-    "gang-broken-by-pods",
-    Severity.WARNING,
-    ("version", "pods", "pod_groups"),
-    "Upgrade to 1.37, or let what may evict run in PodGroups too.",
-)
+@rule("gang-broken-by-pods", Severity.WARNING, "version", "pods", "pod_groups")
 def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find PodGroups that pods outside any group may evict in part."""
     if snapshot.version != BREAKS_GANGS:

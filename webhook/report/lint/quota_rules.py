@@ -25,7 +25,7 @@ LONG = timedelta(hours=2)
 """Longer than an autoscaler takes to add a node, or a driver to be installed on it."""
 
 
-@rule("tenant-not-in-force", Severity.ERROR, ("tenants", "namespaces"), "Correct the TenantQuota.", "tenants")
+@rule("tenant-not-in-force", Severity.ERROR, "tenants", "namespaces", line="tenants")
 def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find TenantQuotas that are broken, name something unknown, or select namespaces of an older tenant."""
     lost = overlaps(snapshot.in_force, snapshot.namespaces)
@@ -41,7 +41,7 @@ def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"TenantQuota/{each.name}", what)
 
 
-@rule("gangs-stranded", Severity.ERROR, ("tenants", "accounts"), "Raise the quota, or delete one of the gangs.")
+@rule("gangs-stranded", Severity.ERROR, "tenants", "accounts")
 def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report gangs without room for all their pods, which the leader writes on the TenantQuota."""
     for each in snapshot.tenants:
@@ -50,12 +50,7 @@ def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                 yield Mistake(f"TenantQuota/{each.name}", str(condition.get("message", "")))
 
 
-@rule(
-    "demote-without-tier",
-    Severity.WARNING,
-    ("tenants",),
-    "Allow the tenant a tier below that of a row, or write `onExceed: Deny`.",
-)
+@rule("demote-without-tier", Severity.WARNING, "tenants")
 def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tenants that demote and have no tier to demote to; whoever applies one is warned, too."""
     for each in snapshot.tenants:
@@ -65,12 +60,7 @@ def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             )
 
 
-@rule(
-    "demote-without-effect",
-    Severity.WARNING,
-    ("tenants",),
-    "Write a tier in `demoteTo` that is lower than that of a row, or remove it.",
-)
+@rule("demote-without-effect", Severity.WARNING, "tenants")
 def demote_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tiers in demoteTo that are below no row; whoever applies them is warned, too."""
     for each in snapshot.tenants:
@@ -78,9 +68,7 @@ def demote_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"TenantQuota/{each.name}", f"{field}: {tier} is below the tier of no row")
 
 
-@rule(
-    "lends-to-evictor", Severity.INFO, ("tenants",), "Write `demoteTo` with a tier whose `preemptionPolicy` is Never."
-)
+@rule("lends-to-evictor", Severity.INFO, "tenants")
 def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find pods over a row that run as a tier which evicts. During adoption no tier evicts."""
     policy = snapshot.policy
@@ -94,12 +82,7 @@ def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                     yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
-@rule(
-    "quota-below-gang",
-    Severity.WARNING,
-    ("tenants", "gangs"),
-    "Raise the row in the TenantQuota, or make the workload smaller.",
-)
+@rule("quota-below-gang", Severity.WARNING, "tenants", "gangs")
 def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find gangs that the whole quota has no room for, however much of it is used now."""
     for gang in snapshot.gangs:
@@ -111,7 +94,7 @@ def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(gang), what)
 
 
-@rule("row-beyond-gpus", Severity.WARNING, ("tenants", "nodes", "capacity"), "Lower the row to what the cluster has.")
+@rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
 def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rows that allow more GPUs than the cluster has of their flavor."""
     for tenant in snapshot.in_force:
@@ -122,12 +105,7 @@ def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                 yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
-@rule(
-    "quotas-beyond-gpus",
-    Severity.WARNING,
-    ("tenants", "nodes", "capacity"),
-    "Lower the totals, or bound the highest tiers by rows of their own that fit together.",
-)
+@rule("quotas-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
 def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find quotas that allow more GPUs together than the cluster has; the rule on rows reports a single tenant."""
     for flavor in (None, *(each.name for each in snapshot.policy.flavors)):
@@ -156,12 +134,7 @@ def _there(gpus: Decimal, flavor: str | None) -> str:
     return f"the cluster has {written(gpus)}{f' of {flavor}' if flavor else ''}"
 
 
-@rule(
-    "resource-not-listed",
-    Severity.WARNING,
-    ("nodes",),
-    "List the resource in the policy with its weight, `0` if it is no GPU.",
-)
+@rule("resource-not-listed", Severity.WARNING, "nodes")
 def resource_not_listed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find resources of device plugins that look like GPUs and are not in the policy."""
     nodes: defaultdict[str, list[str]] = defaultdict(list)
@@ -174,12 +147,7 @@ def resource_not_listed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(name, f"on {some_of(offering)}, {counts}: it looks like GPUs")
 
 
-@rule(
-    "device-class-counts",
-    Severity.INFO,
-    ("device_classes",),
-    "Where the number is wrong, list the class in the policy's resources.",
-)
+@rule("device-class-counts", Severity.INFO, "device_classes")
 def device_class_counts(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report what a device of each DeviceClass counts, listed or not."""
     weights = snapshot.policy.weights
@@ -206,12 +174,7 @@ class Using(msgspec.Struct, frozen=True):
     rows: Sequence[QuotaRow]
 
 
-@rule(
-    "pending-for-hours",
-    Severity.WARNING,
-    ("tenants", "namespaces", "pods"),
-    "Do what the scheduler's words ask for; `gpu-tiers why-pending` says more.",
-)
+@rule("pending-for-hours", Severity.WARNING, "tenants", "namespaces", "pods")
 def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find workloads whose pods use quota without a node, with the scheduler's words on the oldest pod."""
     by_workload = defaultdict[str, list[Using]](list)

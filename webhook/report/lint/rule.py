@@ -9,6 +9,7 @@ import msgspec
 from webhook.report.lint.audited import Audited
 from webhook.report.lint.snapshot import ClusterSnapshot, Part
 from webhook.report.shown import Shown
+from webhook.sentences.fixes import FIXES
 from webhook.sentences.sentence import address
 
 
@@ -48,7 +49,7 @@ class LintFinding(Shown, frozen=True):
 
 
 class LintRule(msgspec.Struct, frozen=True):
-    """A mistake to look for: the parts of a snapshot that it needs, what to do first, and the line of `check` it is in.
+    """A mistake to look for: the parts of a snapshot that it needs, and the line of `check` that it belongs to.
 
     It is asked only where all that it needs was read. docs/lint.md explains it under its id.
     """
@@ -56,20 +57,21 @@ class LintRule(msgspec.Struct, frozen=True):
     id: str
     severity: Severity
     needs: tuple[Part, ...]
-    fix: str
     line: str
     check: Check
+
+    @property
+    def fix(self) -> str:
+        return FIXES[self.id]
 
     def finding(self, found: Mistake) -> LintFinding:
         see = address(f"docs/lint.md#{self.id}")
         return LintFinding(self.id, self.severity, found.where, found.what, self.fix, see)
 
 
-def rule(
-    name: str, severity: Severity, needs: tuple[Part, ...], fix: str, line: str = ""
-) -> Callable[[Check], LintRule]:
+def rule(name: str, severity: Severity, *needs: Part, line: str = "") -> Callable[[Check], LintRule]:
     """Make a rule of the function below, which yields the mistakes."""
-    return lambda check: LintRule(name, severity, needs, fix, line, check)
+    return lambda check: LintRule(name, severity, needs, line, check)
 
 
 def clauses_once(sentences: str) -> str:

@@ -17,12 +17,7 @@ from webhook.report.posture import dra_posture, posture_of
 from webhook.sentences.sentence import warning_words
 
 
-@rule(
-    "gpus-in-exempt-namespace",
-    Severity.WARNING,
-    ("configurations", "namespaces", "pods"),
-    "Take the namespace out of `exemptNamespaces`, or move the pods.",
-)
+@rule("gpus-in-exempt-namespace", Severity.WARNING, "configurations", "namespaces", "pods")
 def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find GPU pods in namespaces that the webhook's entries for pods leave out."""
     for name, pods in snapshot.pods_by_namespace.items():
@@ -30,7 +25,7 @@ def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"Namespace/{name}", f"is exempt, and has {number_of(len(pods), 'pod')} with GPUs")
 
 
-@rule("pods-without-tier", Severity.WARNING, ("pods",), "Start these pods again so that they get a tier.")
+@rule("pods-without-tier", Severity.WARNING, "pods")
 def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find GPU pods without a tier. In Audit no pod gets one; another rule reports exempt namespaces."""
     tiers = snapshot.policy.tiers
@@ -43,12 +38,7 @@ def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"Namespace/{name}", f"{what}: {some_of(pod.made_by for pod in bare)}")
 
 
-@rule(
-    "unknown-label",
-    Severity.WARNING,
-    ("pods",),
-    "Write the label as it is called on the pod template, and start the pods again.",
-)
+@rule("unknown-label", Severity.WARNING, "pods")
 def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find keys of gpu-tiers that mean nothing, also on pods from before the installation, which had no warning."""
     bearers: dict[str, list[PodSummary]] = {}
@@ -60,12 +50,7 @@ def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"label {key}", f"means nothing; did you mean {likely_key(key)}? It is on {who}")
 
 
-@rule(
-    "namespace-label",
-    Severity.WARNING,
-    ("namespaces", "tenants"),
-    "Correct the label: `kubectl label namespace NAME KEY=VALUE --overwrite`.",
-)
+@rule("namespace-label", Severity.WARNING, "namespaces", "tenants")
 def namespace_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find labels of gpu-tiers on namespaces that mean nothing, also from before the installation."""
     tenants = [each.tenant for each in snapshot.tenants if each.tenant]
@@ -83,12 +68,7 @@ def _is_exempt(namespace: str, snapshot: ClusterSnapshot) -> bool:
 NEVER = "Never"
 
 
-@rule(
-    "serving-below-others",
-    Severity.INFO,
-    (),
-    "If people wait for what you serve, choose another preset or give serving the highest value.",
-)
+@rule("serving-below-others", Severity.INFO)
 def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find types that rank above serving: people wait for what is served, the others can wait."""
     policy = snapshot.policy
@@ -102,9 +82,7 @@ def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"tier {serving.name}", f"serving gets it; {some_of(above)} ranks above{evicted}")
 
 
-@rule(
-    "never-for-training", Severity.WARNING, (), "Under `workloadTypes` give training a tier with PreemptLowerPriority."
-)
+@rule("never-for-training", Severity.WARNING)
 def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find training in a tier that evicts nobody. During adoption no tier does, and that is known."""
     tier = _tier_of(WorkloadType.TRAINING, snapshot)
@@ -112,12 +90,7 @@ def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"tier {tier.name}", "training gets it, and its preemptionPolicy is Never")
 
 
-@rule(
-    "never-holds-gangs",
-    Severity.WARNING,
-    ("gangs", "pods"),
-    "Label these workloads with a tier that may evict, or have them scheduled whole.",
-)
+@rule("never-holds-gangs", Severity.WARNING, "gangs", "pods")
 def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find gangs in a tier that evicts nobody: their pods use GPUs while the gang waits.
 
@@ -136,12 +109,7 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             )
 
 
-@rule(
-    "tiers-without-eviction",
-    Severity.WARNING,
-    ("classes", "device_classes", "slices", "nodes", "version"),
-    "Where tiers must evict, serve the GPUs by a device plugin.",
-)
+@rule("tiers-without-eviction", Severity.WARNING, "classes", "device_classes", "slices", "nodes", "version")
 def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find DeviceClasses whose GPUs come by DRA, where some tier counts on eviction."""
     policy, live = snapshot.policy, snapshot.classes
@@ -154,12 +122,7 @@ def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"DeviceClass/{each.device_class}", f"{each.said}; {some_of(tiers)} count on eviction")
 
 
-@rule(
-    "class-above-tiers",
-    Severity.WARNING,
-    ("classes",),
-    "Make the class again with a value below the lowest tier or with `preemptionPolicy: Never`.",
-)
+@rule("class-above-tiers", Severity.WARNING, "classes")
 def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find PriorityClasses above a tier. Kubernetes' own are meant to be, and other rules report the default class."""
     for name, evicts in _foreign(snapshot):
@@ -168,12 +131,7 @@ def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PriorityClass/{name}", f"{_value(live)} evicts {', '.join(evicts)}{_borne(name, snapshot)}")
 
 
-@rule(
-    "class-of-former-tier",
-    Severity.WARNING,
-    ("classes", "policy_in_force"),
-    "Once no pod has the class: `kubectl delete priorityclass NAME`.",
-)
+@rule("class-of-former-tier", Severity.WARNING, "classes", "policy_in_force")
 def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find the class of a tier that is gone: the chart leaves it, because existing pods still name it.
 
@@ -187,7 +145,7 @@ def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PriorityClass/{name}", what)
 
 
-@rule("default-class-above-tiers", Severity.ERROR, ("classes",), "Make another class the default.")
+@rule("default-class-above-tiers", Severity.ERROR, "classes")
 def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a default class that ranks above a tier."""
     for name, evicts in _foreign(snapshot):
@@ -196,12 +154,7 @@ def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PriorityClass/{name}", what)
 
 
-@rule(
-    "tier-class-missing",
-    Severity.ERROR,
-    ("classes",),
-    "Run `helm upgrade` with the values of the release: the chart restores the class.",
-)
+@rule("tier-class-missing", Severity.ERROR, "classes")
 def tier_class_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tiers whose active PriorityClass does not exist; adoption decides which of two is active."""
     for tier in snapshot.policy.tiers:
@@ -210,7 +163,7 @@ def tier_class_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PriorityClass/{name}", f"does not exist, so pods of tier {tier.name} are refused")
 
 
-@rule("tier-class-differs", Severity.ERROR, ("classes",), "Bring policy and class together.")
+@rule("tier-class-differs", Severity.ERROR, "classes")
 def tier_class_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tiers whose PriorityClass has another value or policy, or is the default of all pods."""
     for problem in disagreements(snapshot.policy.tiers, snapshot.classes):

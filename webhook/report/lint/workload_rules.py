@@ -26,24 +26,14 @@ def of_each(check: Callable[[Audited, TierPolicy], str]) -> Check:
     return mistakes
 
 
-@rule(
-    "would-be-refused",
-    Severity.ERROR,
-    ("workloads",),
-    "Do what the sentence says, or change the policy or the TenantQuota.",
-)
+@rule("would-be-refused", Severity.ERROR, "workloads")
 @of_each
 def refused(found: Audited, _: TierPolicy) -> str:
     """Return the refusal, except that of the ceiling, which has its own rule."""
     return "" if found.reason is Reason.CEILING else found.message
 
 
-@rule(
-    "tier-not-allowed",
-    Severity.ERROR,
-    ("workloads",),
-    "Give the workload a tier that its tenant may use, or raise maxTier in the TenantQuota.",
-)
+@rule("tier-not-allowed", Severity.ERROR, "workloads")
 @of_each
 def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
     """Find a tier above the ceiling that the workload asks for, or that its pods run in."""
@@ -55,7 +45,7 @@ def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
     return f"{_pods(beyond)} as {_classes(beyond)}, which tenant {tenant.name} may not use" if tenant and beyond else ""
 
 
-@rule("other-class", Severity.WARNING, ("workloads",), "Restart the workload, or leave it until it ends.")
+@rule("other-class", Severity.WARNING, "workloads")
 @of_each
 def other_class(found: Audited, policy: TierPolicy) -> str:
     """Find pods with the class of another tier than new pods get."""
@@ -63,7 +53,7 @@ def other_class(found: Audited, policy: TierPolicy) -> str:
     return f"{_pods(other)} as {_classes(other)}; new pods get {_due(found)}" if other else ""
 
 
-@rule("foreign-class", Severity.WARNING, ("workloads",), "Name a tier instead.")
+@rule("foreign-class", Severity.WARNING, "workloads")
 @of_each
 def foreign_class(found: Audited, policy: TierPolicy) -> str:
     """Find pods, or else a template, with a PriorityClass that is no tier's."""
@@ -76,7 +66,7 @@ def foreign_class(found: Audited, policy: TierPolicy) -> str:
     return f"{f'{_pods(there)} as {_classes(there)}' if there else f'names {names}'}, which is no tier; {given}"
 
 
-@rule("hook-missing", Severity.WARNING, ("workloads",), "Restart the workload so that its pods get the hook.")
+@rule("hook-missing", Severity.WARNING, "workloads")
 @of_each
 def hook_missing(found: Audited, _: TierPolicy) -> str:
     """Find running pods without the hook that new ones get."""
@@ -88,7 +78,7 @@ def hook_missing(found: Audited, _: TierPolicy) -> str:
     return f"{_pods(bare)} without {lacks} that {found.workload_type} gets"
 
 
-@rule("before-webhook", Severity.WARNING, ("workloads",), "Restart the workload.")
+@rule("before-webhook", Severity.WARNING, "workloads")
 @of_each
 def before_webhook(found: Audited, _: TierPolicy) -> str:
     """Find pods without the annotation that gpu-tiers writes on each pod."""
@@ -97,24 +87,14 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
     return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
 
 
-@rule(
-    "unknown-key",
-    Severity.WARNING,
-    ("workloads",),
-    "Correct the key, or leave it out, and apply the workload again.",
-)
+@rule("unknown-key", Severity.WARNING, "workloads")
 @of_each
 def unknown_key(found: Audited, _: TierPolicy) -> str:
     """Find unknown keys of the workload or its templates: the warning at its creation may have gone unread."""
     return "; ".join(warning_words(each) for each in found.told if each.id == "unknown-key")
 
 
-@rule(
-    "demand-over-quota",
-    Severity.WARNING,
-    ("workloads",),
-    "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
-)
+@rule("demand-over-quota", Severity.WARNING, "workloads")
 def demand_over_quota(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rows that the pods of a tenant exceed, by the tiers of the pods."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
