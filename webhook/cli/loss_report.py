@@ -120,7 +120,7 @@ def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
 
 
 def _would_save(pods: _Counted, lost: _Counted) -> float | None:
-    """What was lost without a hook, less what as many evictions lose that save: so it is rather too little."""
+    """Return the loss without a hook, minus what as many evictions that save lose: a low estimate."""
     saved = sum(count for (*_, outcome), count in pods.items() if outcome == "saved")
     if not saved:
         return None

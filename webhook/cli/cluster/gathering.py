@@ -151,7 +151,6 @@ def _alike(pod: PodSummary) -> PodsAlike:
         gpus=Decimal(0),
         class_name=pod.class_name,
         priority=pod.priority,
-        preempts=pod.preempts,
         tier=pod.tier,
         flavor=pod.flavor,
         marked=bool(pod.assigned_by),

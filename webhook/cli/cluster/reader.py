@@ -46,7 +46,7 @@ class ClusterReader:
 
     @property
     def needs(self) -> dict[Part, str]:
-        """What it takes to tell each part that could not be told."""
+        """Return what it takes to tell each part that could not be told."""
         return {part: f"the right to {right}" for part, right in self.unread.items()} | self.lacking
 
     @property

@@ -141,7 +141,7 @@ def _main(parts: list[NewPod]) -> NewPod | None:
 
 
 def _has_all_pods(document: Document, there: Explained, finding: Finding) -> bool:
-    """Whether a workload has all the pods that it asks for, so that its next one comes in the place of another."""
+    """Tell whether a workload has all the pods that it asks for, so that its next one replaces another."""
     found, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
     if document.group == "apps" and "replicas" in (document.tree.get("status") or {}):
         found = min(found, document.tree["status"].get("updatedReplicas", 0))  # the others are of an old template
@@ -166,7 +166,7 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
 
 
 def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
-    """What a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
+    """Return what a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
     charge = decided.charge if decided else None
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return ""
@@ -201,7 +201,7 @@ def told_of_next(now: Finding, in_its_place: Finding) -> Finding:
 
 
 def refusal_of(finding: Finding, *, booked: bool) -> str:
-    """What its next pod would be told now. A gang that is booked needs no room for its pods."""
+    """Return the refusal of its next pod now. A gang that is booked needs no room for its pods."""
     told = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
     return next(told, "")
 
@@ -240,7 +240,7 @@ def tier_changes(document: Document, assignment: Assignment, decision: Decision,
 
 
 def kubectl_name(kind: GroupKind, name: str) -> str:
-    """Such as job/train, pytorchjob.kubeflow.org/train."""
+    """Write a name such as job/train, pytorchjob.kubeflow.org/train."""
     word = kind.kind.lower()
     return f"{word}/{name}" if kind.group in _BUILT_IN_GROUPS else f"{word}.{kind.group}/{name}"
 
@@ -315,17 +315,17 @@ def _gpus(drawn: tuple[Charge, ...]) -> Decimal:
 
 
 def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
-    """Those that have not ended: they hold their GPUs."""
+    """Yield the pods that have not ended: they hold their GPUs."""
     return (each for each in pods if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
 
 
 def evicted_first(pods: Iterable[Tree]) -> Tree | None:
-    """The one whose place is free first, as it ranks lowest; None where none runs."""
+    """Return the pod whose GPUs are free first, because it ranks lowest; None where none runs."""
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
 async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
-    """A judge for whom all is as it is now, but that this pod, which counts by itself, holds nothing."""
+    """Return a judge of the cluster as it is now, except that this pod, which counts by itself, uses nothing."""
     found = view(pod, Pod)
     try:
         home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
@@ -342,7 +342,7 @@ async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
 
 
 async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
-    """On the flavor of its node: one that may land on several counts on those until it has a node."""
+    """Return a pod's charge on the flavor of its node: without a node it counts on each flavor that it may land on."""
     if not (asked.policy.flavors and pod.spec.node_name):
         return charge
     lost = "on which flavor its pods run"
@@ -353,7 +353,10 @@ async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
 
 
 def account_without(account: Account, uid: str, charge: Charge) -> Account:
-    """It is listed by itself, or among what its tier's pods hold in sum. What it shares stays with the others."""
+    """Return the account without a pod, which is listed by itself or among the sum of its tier's pods.
+
+    GPUs that the pod shares stay with the other pods.
+    """
     others = tuple(each for each in account.entries if each.uid != uid)
     if len(others) < len(account.entries):
         return replace(account, entries=others)

@@ -34,7 +34,7 @@ class SuiteCase(msgspec.Struct, frozen=True):
 
 
 def cases_of(suite: Suite) -> list[SuiteCase]:
-    """All cases of a suite. Raises BadInput with every mistake."""
+    """Return the cases of a suite. Raises BadInput with every mistake."""
     policy = _policy_of(suite)
     world = _world_of(suite, policy)
     return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
@@ -56,7 +56,7 @@ def _at(where: str, problem: Exception) -> BadInput:
 
 
 def _world_of(suite: Suite, policy: TierPolicy) -> tuple[Document, ...]:
-    """What the tenants' files hold. It is looked at by itself, so that a mistake is told once and not for each case."""
+    """Return what the tenants' files hold. It is read once, so that a mistake is reported once."""
     found: list[Document] = []
     for number, name in enumerate(suite.fields.tenants):
         try:
@@ -124,7 +124,7 @@ def _title(document: Document) -> str:
 
 
 def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
-    """A pod for each row."""
+    """Return a pod for each row."""
     return {
         f"in-use-{number}": Holding(namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{number}")
         for number, row in enumerate(used)
@@ -134,7 +134,7 @@ def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
 def missing_references(
     case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
 ) -> Iterator[tuple[Place, str]]:
-    """Each such name in a sentence, with the field's place in the case."""
+    """Yield a sentence on each unknown name, with the field's place in the case."""
     tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
     if case.expect.tier is not None:
         yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")

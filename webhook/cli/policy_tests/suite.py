@@ -178,7 +178,7 @@ def suites(names: Iterable[str]) -> list[Suite]:
 
 
 def all_of(items: Iterable[T], read: Callable[[T], U]) -> list[U]:
-    """What is read of each. Raises BadInput with the mistakes of all."""
+    """Read each item. Raises BadInput with the mistakes of all."""
     found, problems = list[U](), []
     for each in items:
         try:
@@ -226,7 +226,7 @@ def _read(file: Path) -> Suite:
 
 
 def _sentence(error: ErrorDetails) -> str:
-    """What is wrong; of an unknown field also which there are."""
+    """Say what is wrong; for an unknown field also which fields exist."""
     if error["type"] != "extra_forbidden":
         return sentence(error)
     way = tuple(str(step) for step in error["loc"][:-1] if not isinstance(step, int))
@@ -235,7 +235,10 @@ def _sentence(error: ErrorDetails) -> str:
 
 
 def _lines(node: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
-    """A value of a mapping stands on the line of its key. What lies within an object that is applied is left out."""
+    """Yield the line of each field: a value of a mapping has the line of its key.
+
+    The fields of an object that is applied are left out.
+    """
     yield place, node.start_mark.line + 1
     if len(place) == DEEPEST or place[-1:] == ("workload",):
         return

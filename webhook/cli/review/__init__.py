@@ -155,7 +155,7 @@ def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
 
 
 def _tenant_notes(cluster: ReadOnceCluster, policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
-    """What the API server would warn of when TenantQuotas and Namespaces are applied; nothing is in use yet."""
+    """Yield the warnings that whoever applies these TenantQuotas and Namespaces gets; nothing is in use yet."""
     tenants = {each.name: (each, read_tenant(each.tree)) for each in world if each.group_kind == TENANT_QUOTA}
     for document, tenant in tenants.values():
         others = [other for _, other in tenants.values() if other is not tenant]

@@ -31,7 +31,7 @@ _STYLE = {"+": "green", "-": "red"}
 
 
 def as_text(finding: Finding, console: Console) -> None:
-    """One finding as a person reads it: tier, why, warnings or the refusal, and what would change."""
+    """Write one finding for a person: tier, why, warnings or the refusal, and what would change."""
     if console.is_terminal:
         console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
     else:  # rich would take as long for it as the reviews do
@@ -56,7 +56,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
 
 
 def _by_shape(finding: Finding) -> Iterator[Text]:
-    """An object that the webhook is not asked about, and each part that it will be asked about."""
+    """Yield an object that the webhook is not asked about, and each part that it will be asked about."""
     yield from (Text.assemble("  ", (name, style), ": ", _plain(text)) for name, style, text in _refusals(finding))
     yield _plain(f"  {_unknown(finding)}{BY_SHAPE}")
     for part in finding.parts:
@@ -79,7 +79,7 @@ def left_alone(finding: Finding) -> str:
 
 
 def _unknown(finding: Finding) -> str:
-    """What is said of a kind without a row: a Service of Kubernetes' own makes no pods."""
+    """Say why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
     group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
     return MAKES_NONE if own and not finding.parts else UNKNOWN
@@ -125,7 +125,7 @@ def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Without control characters: a manifest must not control the reader's terminal."""
+    """Remove control characters: a manifest must not control the reader's terminal."""
     return Text(flat(text), style)
 
 
@@ -145,7 +145,7 @@ LONGEST_NOTE = 40
 
 
 def _without_long_notes(tree: Tree) -> Tree:
-    """The listener's text would fill twenty pages."""
+    """Shorten long annotations: the listener's text would fill twenty pages."""
     metadata = tree.get("metadata")
     notes = metadata.get("annotations") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(notes, dict):

@@ -31,7 +31,6 @@ class PodsAlike(msgspec.Struct, frozen=True):
     gpus: Decimal
     class_name: str = ""
     priority: int = 0
-    preempts: bool = True
     tier: str | None = None
     flavor: str | None = None
     exist: bool = True
