@@ -12,7 +12,6 @@ from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOp
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cluster.listed import tenant_quotas
-from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.at_risk import Work, summed
 from webhook.report.at_risk_now import RisksOf, TenantAtRisk, read_risks
@@ -70,8 +69,13 @@ def usage(
 async def _tenants(target: Target) -> list[TenantShown]:
     async with target.client() as client:
         found = await tenant_quotas(client)
-        if not found:
-            await _require_api_server(client)
+        try:
+            if not found:  # some other server that answers has no TenantQuotas either
+                with suppress(Forbidden):
+                    await client.get("/version")
+        except NotFound as error:
+            what = f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
+            raise BadInput(what) from None
         return [tenant_shown(each) for each in found]
 
 
@@ -80,17 +84,6 @@ async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
         from webhook.cli.cluster.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
 
         return await read_risks(client, await policy_in_force(client, None), names)
-
-
-async def _require_api_server(client: Client) -> None:
-    """Raises BadInput where some other server answers: it has no TenantQuotas either."""
-    try:
-        with suppress(Forbidden):
-            await client.get("/version")
-    except NotFound as error:
-        raise BadInput(
-            f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
-        ) from None
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:

@@ -1,6 +1,7 @@
 """Gathers the workloads that there are, each judged once, and the pods of each under the outermost one."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Generic, TypeVar
@@ -75,7 +76,9 @@ class Gathering(Generic[T]):
         place = (document.group_kind, document.namespace, document.name)
         self._seen.add(place)
         self._waiting.pop(place, None)
-        maker = _controller(document)
+        maker = None
+        with suppress(Refused):  # its verdict says so
+            maker = view({"metadata": document.metadata}, Named).metadata.controller
         if maker is None or GroupKind(maker.group, maker.kind) not in self.kinds.by_kind:
             await self.by_itself(document)
             return
@@ -135,13 +138,6 @@ class Gathering(Generic[T]):
                 break
             maker = above
         return maker
-
-
-def _controller(document: Document) -> OwnerReference | None:
-    try:
-        return view({"metadata": document.metadata}, Named).metadata.controller
-    except Refused:
-        return None
 
 
 def _alike(pod: PodSummary) -> PodsAlike:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import chain
-
-import msgspec
+from typing import NamedTuple
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written, written_gpus
@@ -166,11 +165,11 @@ def _why(found: DeviceClass) -> str:
     return f"{told}, its profile {found.profile}" if found.may_be_gpus and found.profile else told
 
 
-class Using(msgspec.Struct, frozen=True):
+class Using(NamedTuple):
     """A pod that uses a tenant's quota, and the rows that count it, the narrowest first."""
 
     pod: PodSummary
-    tenant: Tenant
+    tenant: str
     rows: Sequence[QuotaRow]
 
 
@@ -186,7 +185,7 @@ def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         if not waiting:
             continue
         first = min(waiting, key=lambda each: each.pod.created)
-        pod, row, tenant = first.pod, first.rows[0], first.tenant.name
+        pod, row, tenant = first.pod, first.rows[0], first.tenant
         those = "its pod has" if len(its) == 1 else f"{len(waiting)} of its {len(its)} pods have"
         gpus = written_gpus(sum((each.pod.gpus for each in waiting), Decimal(0)))
         full = f"; {row.subject} is full, and nothing runs on it" if (tenant, row) in idle else ""
@@ -202,9 +201,9 @@ def _full_and_idle(using: Iterable[Using]) -> frozenset[tuple[str, QuotaRow]]:
     asked, running = defaultdict[tuple[str, QuotaRow], Decimal](Decimal), set[tuple[str, QuotaRow]]()
     for each in using:
         for row in each.rows:
-            asked[each.tenant.name, row] += each.pod.gpus
+            asked[each.tenant, row] += each.pod.gpus
             if each.pod.node:
-                running.add((each.tenant.name, row))
+                running.add((each.tenant, row))
     return frozenset(key for key, gpus in asked.items() if gpus >= key[1].hard and key not in running)
 
 
@@ -217,7 +216,7 @@ def _using(snapshot: ClusterSnapshot) -> Iterator[Using]:
         if tenant is not None and pod.gpus and not pod.held and not pod.ends:
             rows = Charge(pod.gpus, pod.tier, pod.flavor).rows(tenant)
             if rows:
-                yield Using(pod, tenant, rows)
+                yield Using(pod, tenant.name, rows)
 
 
 def _age(pod: PodSummary, now: datetime) -> timedelta:
