@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import partial
 from itertools import compress
 from operator import not_
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 import typer
@@ -53,8 +53,6 @@ from webhook.report.lint.snapshot import number_of
 from webhook.report.object_verdict import NONE
 from webhook.report.shown import as_number
 from webhook.sentences.sentence import sentence
-
-T = TypeVar("T")
 
 FOUND = 1
 ENDED = ("Succeeded", "Failed")
@@ -129,7 +127,7 @@ async def _of_cluster(asked: AuditOptions) -> AuditReport:
             found = auditor.audited(running=True)
             mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
             notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
-            snapshot = replace(there.listed, workloads=found)
+            snapshot = replace(there.listed, workloads=tuple(found))
             return audit_report(snapshot, asked.ignore or (), notes, reader.missing())
 
 
@@ -141,36 +139,37 @@ def _of_files(asked: AuditOptions) -> AuditReport:
         policy, manifests = policy_in(asked.policy), inputs.read()
         cluster = cluster_of(policy, [*world, *manifests])
         auditor = Auditor(in_all(cluster), policy)
-        with Steps() as steps:
-            asyncio.run(_gather(manifests, cluster, policy, auditor.gathering, steps))
+        asyncio.run(_gather(manifests, cluster, policy, auditor.gathering))
         found = snapshot_of(policy, [*world, *manifests])
     except (BadInput, ConfigError) as error:
         fail(str(error))
     notes = [*(() if cluster.known.tenants() else (NO_TENANTS,)), *(f"left out: {each}" for each in inputs.left_out)]
-    return audit_report(replace(found, workloads=auditor.audited(running=False)), asked.ignore or (), notes)
+    snapshot = replace(found, workloads=tuple(auditor.audited(running=False)))
+    return audit_report(snapshot, asked.ignore or (), notes)
 
 
 async def _gather(
-    manifests: Sequence[Document], cluster: ReadOnceCluster, policy: TierPolicy, gathering: Gathering[T], steps: Steps
+    manifests: Sequence[Document], cluster: ReadOnceCluster, policy: TierPolicy, gathering: Gathering[Audited | None]
 ) -> None:
     """Gather all workloads, then the pods that an API server stored, which gave them a uid. Raises BadInput."""
     judged = [each for each in manifests if not is_fact(each)]
     stored = [each.group_kind == POD and bool(each.metadata.get("uid")) for each in judged]
-    steps.begin("judging", len(judged))
-    for document in compress(judged, map(not_, stored)):
-        await gathering.workload(document)
-        steps.done()
-    for document in compress(judged, stored):
-        try:
-            found = view(document.tree, ListedPod)
-            pod = await pod_summary(found, policy, cluster.lookups.claims.devices)
-        except Refused as refused:
-            raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
-        if pod.gpus and found.status.phase not in ENDED:
-            await gathering.pod(pod, partial(dict, document.tree))
-        steps.done()
-    for document in gathering.without_maker():
-        await gathering.by_itself(document)
+    with Steps() as steps:
+        steps.begin("judging", len(judged))
+        for document in compress(judged, map(not_, stored)):
+            await gathering.workload(document)
+            steps.done()
+        for document in compress(judged, stored):
+            try:
+                found = view(document.tree, ListedPod)
+                pod = await pod_summary(found, policy, cluster.lookups.claims.devices)
+            except Refused as refused:
+                raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
+            if pod.gpus and found.status.phase not in ENDED:
+                await gathering.pod(pod, partial(dict, document.tree))
+            steps.done()
+        for document in gathering.without_maker():
+            await gathering.by_itself(document)
 
 
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
