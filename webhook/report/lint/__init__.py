@@ -1,6 +1,7 @@
 """The table of rules about tiers, quotas, hooks and webhooks of a cluster or of manifests.
 
-`lint` asks all but those about workloads, which `audit` asks; `check` asks those that have a line.
+`lint` asks all but those about workloads, which `audit` asks; `check` asks those that have a line. Findings of one
+severity are shown in the order of the chapters here, and of the functions in a chapter.
 """
 
 from webhook.report.lint import installation, pod_rules, quota_rules, tier_rules, workload_rules
