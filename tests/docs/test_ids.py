@@ -7,15 +7,14 @@ import pytest
 
 from webhook.objects.refusal import Reason
 from webhook.policy.classification.vocabulary import LONGEST as COMMAND_READ
-from webhook.report.audit.contradictions import AUDIT_RULES
-from webhook.report.lint import RULES
+from webhook.report.lint import AUDIT_RULES, RULES
+from webhook.sentences.fixes import FIXES
 from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS
 from webhook.server.metric_table import TABLE
 
 from .markdown import Page, page
 
 LINT, WARNINGS_PAGE, METRICS = page("docs/lint.md"), page("docs/warnings.md"), page("docs/metrics.md")
-FIXES = {each.id: each.fix for each in (*RULES, *AUDIT_RULES)}
 
 
 def sections(where: Page) -> dict[str, str]:
@@ -55,6 +54,10 @@ def test_the_tables_of_the_page_are_those_of_the_rules() -> None:
     rules = [f"| [{each.id}](#{each.id}) | {each.severity} | {needs[each.id]} |" for each in RULES]
     findings = [f"| [{each.id}](#{each.id}) | {each.severity} |" for each in AUDIT_RULES]
     assert [line for line in LINT.text.splitlines() if line.startswith("| [")] == [*rules, *findings]
+
+
+def test_each_rule_has_a_fix_and_each_fix_a_rule() -> None:
+    assert {each.id for each in (*RULES, *AUDIT_RULES)} == set(FIXES)
 
 
 def test_a_warning_about_a_tenant_or_a_namespace_is_in_troubleshooting_by_its_id() -> None:

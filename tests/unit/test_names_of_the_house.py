@@ -15,7 +15,6 @@ FILES = {
     "posture.py": "who can evict whom, and the command that shows it",
     "tenants.py": "tenants as decisions take them, and as people are shown them",
     "offline.py": "the facts of files, and what is judged by them alone",
-    "running.py": "whether the webhook runs: how that is read, and what is said of it",
     "snapshot.py": "a cluster as it is now: how it is read, and the values",
     "workloads.py": "workloads under review, and all those of a cluster",
     "refusals.py": "what a person over quota is refused, and the words of every refusal",

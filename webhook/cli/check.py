@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.cli.cluster.installed import RELEASE, installed_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.rights import how_to_get
-from webhook.cli.cluster.running import running_snapshot
+from webhook.cli.cluster.snapshot import read_running
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.config.errors import ConfigError
@@ -36,7 +36,7 @@ ANOTHER = "check asks the one installation of a cluster, which --kubeconfig and 
 
 
 class Word(StrEnum):
-    """What is said of each line, and of all."""
+    """The answer to each line, and to all."""
 
     OK = "ok"
     FAILED = "failed"
@@ -48,42 +48,28 @@ CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 
 WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
-LINES: Mapping[str, tuple[str, ...]] = {
-    "registered": ("webhook-missing", "guard-missing", "ca-bundle-empty", "failure-policy-differs"),
-    "webhook": ("webhook-silent",),
-    "certificates": ("certificate-expired", "certificate-expires", "ca-expires"),
-    "leader": ("no-leader",),
-    "ledger": ("ledger-not-exact",),
-    "tenants": ("tenant-not-in-force",),
-    "policy": ("policy-not-taken", "policy-not-yet-taken"),
-    "replica": ("replica-differs", "watches-silent"),
-}
-"""The lint rules that each line asks."""
-
 KEPT_BY_THE_LEADER = ("ledger", "policy")
-"""Lines that rest on what the leader wrote: without one all may have been well long ago."""
+"""Lines that rest on what the leader wrote: without a leader that may be old."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "registered": lambda _: "both webhook configurations and the policies beside them are there",
-    "webhook": lambda found: f"marked a dry run, which took {found.running.dry_run.seconds:.1f} s",
+    "webhook": lambda found: f"marked a dry run, which took {found.dry_run.seconds:.1f} s",
     "certificates": lambda found: (
         f"good until {min(each.not_after for each in found.certificates):%Y-%m-%d}"
         if found.certificates
         else "none is read"
     ),
-    "leader": lambda found: f"{found.running.leader} leads",
+    "leader": lambda found: f"{found.leader} leads",
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
     "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} in force",
     "policy": lambda found: (
-        f"the file is in force since {told.since}, digest {told.digest}"
-        if (told := found.running.installed.published)
-        else ""
+        f"the file is in force since {told.since}, digest {told.digest}" if (told := found.installed.published) else ""
     ),
     "replica": lambda found: (
-        f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.running.replica) else ""
+        f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.replica) else ""
     ),
 }
-"""What each line says where no rule finds anything."""
+"""The lines of a check, and what each says if no rule of it finds anything."""
 
 
 class CheckLine(Shown, frozen=True):
@@ -132,20 +118,24 @@ def check(
 
 
 def _seconds(duration: str) -> float:
-    """As kubectl takes a duration: 1h30m, 90s."""
+    """Read a duration as kubectl does: 1h30m, 90s."""
     if not re.fullmatch(r"(\d+[smh])+", duration):
         raise typer.BadParameter(f'"{duration}" is no duration; write 90s, 3m or 1h', param_hint="--wait")
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
 
 
 async def _reported(target: Target, namespace: str | None, seconds: float) -> CheckReport:
-    """The first report in which nothing fails, else that at the end of so many seconds. Raises as the last one does."""
+    """Return the first report in which nothing fails, else the last one. Raises what the last attempt raises."""
     home, deadline = target.namespace(namespace), time.monotonic() + seconds
     while True:
         late = time.monotonic() >= deadline
         try:
             async with target.client() as client:
-                report = check_report(await _snapshot(client, home))
+                installed, policy, no_tiers = await _installed(client)
+                async with cluster_reader(client, policy) as reader:
+                    if no_tiers:  # only the rule on tenants needs namespaces, and it looks at tiers too
+                        reader.lacking["namespaces"] = no_tiers
+                    report = check_report(await read_running(reader, installed, home))
             if late or report.word is not Word.FAILED:
                 return report
         except (ApiError, ConfigError):
@@ -154,19 +144,10 @@ async def _reported(target: Target, namespace: str | None, seconds: float) -> Ch
         await asyncio.sleep(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))
 
 
-async def _snapshot(client: Client, namespace: str) -> ClusterSnapshot:
-    """What the lines look at; what may not be read is noted. Raises ApiError, ConfigError."""
-    installed, policy, no_tiers = await _installed(client)
-    async with cluster_reader(client, policy) as reader:
-        found = await running_snapshot(reader, installed, namespace)
-    # of what the lines ask, the rule on tenants alone needs namespaces, and it looks at tiers too
-    return replace(found, unread={**found.unread, "namespaces": no_tiers}) if no_tiers else found
-
-
 async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
-    """Without a policy that can be read the dry run has a preset's tier, and comes back marked all the same.
+    """Return the installation, its policy, and what it takes to tell whether tenants name known tiers.
 
-    Last is what it takes to tell whether tenants name tiers that are there.
+    If the policy can't be read, the dry run takes a tier of a preset: it comes back marked all the same.
     """
     try:
         found = await installed_policy(client, ANOTHER)
@@ -182,24 +163,24 @@ async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
 
 
 def check_report(found: ClusterSnapshot) -> CheckReport:
-    """What the rules say, line by line: a line fails if one of them finds something."""
+    """Return what the rules say, line by line: a line fails if one of its rules finds something."""
     lines = tuple(_lines(found))
     words = {each.word for each in lines}
     word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
-    way_out = WAY_OUT if tells_of_an_outage(found.running.dry_run.said) else ""
+    way_out = WAY_OUT if tells_of_an_outage(found.dry_run.said) else ""
     return CheckReport(word, CODES[word], lines, how_to_get(found.unread), way_out)
 
 
 def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
-    for name, ids in LINES.items():
-        report = lint_report(found, [rule for rule in RULES if rule.id in ids])
+    for name, well in DETAILS.items():
+        report = lint_report(found, [rule for rule in RULES if rule.line == name])
         if report.findings:
             word = Word.FAILED
             what = clauses_once("; ".join(f"{each.where}: {each.what}" for each in report.findings))
         elif report.not_checked:
             word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
-        elif name in KEPT_BY_THE_LEADER and not found.running.leader:
+        elif name in KEPT_BY_THE_LEADER and not found.leader:
             word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
         else:
-            word, what = Word.OK, DETAILS[name](found)
+            word, what = Word.OK, well(found)
         yield CheckLine(name, word, CODES[word], what)

@@ -1,17 +1,17 @@
 """`gpu-tiers lint`: what is wrong with the tiers, quotas, hooks and webhooks of a cluster."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import typer
 from msgspec import structs
 
-from webhook.cli.cluster.installed import ALONE, policy_named, policy_of
+from webhook.cli.cluster.installed import answering, installed_policy, policy_named
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.rights import how_to_get
-from webhook.cli.cluster.snapshot import read_snapshot
+from webhook.cli.cluster.snapshot import read_whole
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.output import Answer, FormOption, Table, fail, write
@@ -21,10 +21,9 @@ from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import NAME_LABEL, namespace_of
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.cluster_parts import Part
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
-from webhook.report.lint.snapshot import ClusterSnapshot
+from webhook.report.lint.snapshot import ClusterSnapshot, Part
 
 FOUND = 1
 A_CLUSTER = "a cluster"
@@ -56,14 +55,21 @@ def lint(
     if policy:
         target.refuse_if_named("about a policy file")
 
-    snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
+    try:
+        if policy:
+            read = policy_named(policy)
+            snapshot = snapshot_of(read, [each for place in tenants or () for each in documents(str(place))])
+        else:
+            snapshot = answered(lambda: _of_cluster(target))
+    except (BadInput, ConfigError) as error:
+        fail(str(error))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report, () if policy else how_to_get(snapshot.unread)), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
-def refuse_unknown(ignored: Iterable[str], rules: Iterable[LintRule[Any]], instead: str) -> None:
-    """End the program if a rule that is to be ignored is none."""
+def refuse_unknown(ignored: Iterable[str], rules: Iterable[LintRule], instead: str) -> None:
+    """End the program if a rule to ignore does not exist."""
     known = {rule.id for rule in rules}
     for each in ignored:
         if each not in known:
@@ -71,20 +77,14 @@ def refuse_unknown(ignored: Iterable[str], rules: Iterable[LintRule[Any]], inste
 
 
 async def _of_cluster(target: Target) -> ClusterSnapshot:
-    async with target.client() as client, cluster_reader(client, await policy_of(client, instead=ALONE)) as reader:
-        return await read_snapshot(reader)
-
-
-def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
-    """What files say; of the cluster nothing is known."""
-    try:
-        return snapshot_of(policy_named(policy), [each for place in tenants for each in documents(str(place))])
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
+    async with target.client() as client:
+        installed = await installed_policy(client)
+        async with cluster_reader(client, answering(installed)) as reader:
+            return await read_whole(reader, installed)
 
 
 def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapshot:
-    """What is known of a cluster by the TenantQuotas and Namespaces among these objects. Raises BadInput."""
+    """Return the TenantQuotas and Namespaces among these objects, and nothing else of a cluster. Raises BadInput."""
     quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
     named = (view(each.tree, Named).metadata for each in world if each.kind == "Namespace")
     labelled = (structs.replace(each, labels={**each.labels, NAME_LABEL: each.name}) for each in named)
@@ -94,17 +94,17 @@ def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapsho
 
 
 def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
-    """What people read of it: what was not looked at, where and what, the worst first, then what to do.
+    """Return the answer for people: the rules that were not asked, the findings, the worst first, and what to do.
 
-    That stands there once a rule. `roles` tell how one gets rights that are missing.
+    What to do stands there once for each rule. `roles` tell how a user gets missing rights.
     """
     missing = []
     for left in report.not_checked:
         rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
         missing.append(f"not checked: {rules}; that needs {left.needs}.")
     nothing = "Nothing found by the other rules." if report.not_checked else "Nothing found."
-    notes = tuple(finding_notes(report.findings)) or (nothing,)
-    return Answer(report, tuple(finding_tables(report.findings)), notes, (*missing, *roles))
+    tables, notes = shown_findings(report.findings)
+    return Answer(report, tables, tuple(notes) or (nothing,), (*missing, *roles))
 
 
 MOST_SHOWN = 20
@@ -113,24 +113,16 @@ MOST_SHOWN = 20
 _TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "For your information"}
 
 
-def finding_tables(findings: Sequence[LintFinding]) -> Iterator[Table]:
-    by_rule = _by_rule(findings)
-    for severity, title in _TITLES.items():
-        shown = [each for found in by_rule.values() if found[0].severity is severity for each in found[:MOST_SHOWN]]
-        if shown:
-            yield Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title)
-
-
-def finding_notes(findings: Sequence[LintFinding]) -> Iterator[str]:
-    """Yield what to do first by each rule and the address of the rest, and how many findings the tables don't list."""
-    by_rule = _by_rule(findings)
-    yield from (f"{rule}: {found[0].fix} See {found[0].see}" for rule, found in by_rule.items())
-    more = ((rule, len(found) - MOST_SHOWN) for rule, found in by_rule.items())
-    yield from (f"{rule}: {number} more; -o json has all." for rule, number in more if number > 0)
-
-
-def _by_rule(findings: Sequence[LintFinding]) -> dict[str, list[LintFinding]]:
+def shown_findings(findings: Sequence[LintFinding]) -> tuple[list[Table], list[str]]:
+    """Return a table for each severity, and notes: what to do by each rule, and how many findings the tables lack."""
     by_rule: dict[str, list[LintFinding]] = {}
     for each in findings:
         by_rule.setdefault(each.id, []).append(each)
-    return by_rule
+    tables = []
+    for severity, title in _TITLES.items():
+        shown = [each for found in by_rule.values() if found[0].severity is severity for each in found[:MOST_SHOWN]]
+        if shown:
+            tables.append(Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title))
+    fixes = [f"{rule}: {found[0].fix} See {found[0].see}" for rule, found in by_rule.items()]
+    more = ((rule, len(found) - MOST_SHOWN) for rule, found in by_rule.items())
+    return tables, [*fixes, *(f"{rule}: {number} more; -o json has all." for rule, number in more if number > 0)]

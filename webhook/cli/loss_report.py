@@ -12,7 +12,7 @@ from webhook.cli.ask_prometheus import NoAnswer, PrometheusOption, numbers, requ
 from webhook.cli.output import Answer, Table, fail, write
 from webhook.policy.checkpoint.at_risk import Work, summed
 from webhook.report.shown import Shown
-from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS, Metric
+from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS
 
 NO_PROMETHEUS = (
     "report reads from the Prometheus that scrapes gpu-tiers: name its address with --prometheus, or in "
@@ -36,13 +36,20 @@ def loss_report(
     if not prometheus:
         fail(NO_PROMETHEUS)
     try:
-        found = read_report(prometheus, since)
+        require_since(since)
+        pods, lost = (
+            numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
+            for each in (PREEMPTIONS, LOST_GPU_SECONDS)
+        )
     except NoAnswer as problem:
         fail(str(problem))
+    found = report_of(since, pods, lost)
+    cells = [*map(_cells, found.rows)]
     if output == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *map(_cells, found.rows)])
+        csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *cells])
     else:
-        write(report_answer(found), output)
+        tables = (Table(COLUMNS, [tuple(cell or "-" for cell in row) for row in cells]),) if cells else ()
+        write(Answer(found, tables, tuple(_notes(found))), output)
 
 
 class LossRow(Shown, frozen=True):
@@ -76,23 +83,11 @@ class LossReport(Shown, frozen=True):
 _Counted = Mapping[tuple[str, ...], float]
 
 
-def read_report(prometheus: str, since: str) -> LossReport:
-    """Raises NoAnswer."""
-    require_since(since)
-    pods, lost = (_grown(prometheus, metric, since) for metric in (PREEMPTIONS, LOST_GPU_SECONDS))
-    return report_of(since, pods, lost)
-
-
-def _grown(prometheus: str, metric: Metric, since: str) -> _Counted:
-    """By how much a counter has grown, all replicas together."""
-    return numbers(prometheus, f"sum by ({', '.join(metric.labels)}) ({growth(metric.name, since)})", metric.labels)
-
-
 def growth(series: str, since: str) -> str:
-    """The query of it: increase() that sees the first event too, with which a series begins.
+    """Return a query of how much a counter has grown: like increase(), and with the first event of a series.
 
-    It is what there is in the end less what there was before, and increase() only where a process began anew under the
-    same name.
+    It subtracts what there was before from what there is in the end. Only where a process began again under the same
+    name it takes increase().
     """
     in_the_end = f"last_over_time({series}[{since}])"
     grown = f"{in_the_end} - ({series} offset {since} or 0 * {in_the_end})"
@@ -104,7 +99,7 @@ NOT_SAVED = ("not-saved", "nothing-listens")
 
 
 def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
-    """What the two counters say; those that lost most stand first."""
+    """Return what the two counters say, the rows that lost most first."""
     groups: defaultdict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for (tier, evictor, tenant, outcome), count in pods.items():
         if round(count):
@@ -125,7 +120,7 @@ def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
 
 
 def _would_save(pods: _Counted, lost: _Counted) -> float | None:
-    """What was lost without a hook, less what as many evictions lose that save: so it is rather too little."""
+    """Return the loss without a hook, minus what as many evictions that save lose: a low estimate."""
     saved = sum(count for (*_, outcome), count in pods.items() if outcome == "saved")
     if not saved:
         return None
@@ -141,11 +136,6 @@ def _cells(row: LossRow) -> tuple[str, ...]:
     unknown = row.pods - row.saved - row.not_saved
     lost = (f"{row.lost.gpu_seconds / 3600:.2f}", "yes" if row.lost.exact else "at most") if row.lost else ("0.00", "")
     return (row.tenant, row.tier, row.evictor, *map(str, (row.pods, row.saved, row.not_saved, unknown)), *lost)
-
-
-def report_answer(found: LossReport) -> Answer:
-    rows = [tuple(cell or "-" for cell in _cells(row)) for row in found.rows]
-    return Answer(found, (Table(COLUMNS, rows),) if rows else (), tuple(_notes(found)))
 
 
 def _notes(found: LossReport) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from collections.abc import Collection, Sequence
 from typing import Annotated
 
 import msgspec
@@ -51,23 +50,17 @@ def open_gates(
     target = Target(kubeconfig, context)
     if not yes:
         count = answered(lambda: _count(target, namespace))
-        told = f"{_pods(count)} behind the gate {QUOTA_GATE}"
+        pods = "1 pod waits" if count == 1 else f"{count} pods wait"
+        told = f"{pods} behind the gate {QUOTA_GATE}"
         typer.echo(f"{told}. To let them go, write --yes; quotas may be overdrawn by them.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
     overdrawn = " Quotas may be overdrawn by them: gpu-tiers usage tells." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
-        fail(f"{len(problems)} stay shut. {_why(problems[0])}.")
-
-
-def _why(said: str) -> str:
-    guard = _POLICY.search(said)
-    return GUARDED.format(policy=guard[1], binding=guard[2]) if guard else said.removesuffix(".")
-
-
-def _pods(count: int) -> str:
-    return "1 pod waits" if count == 1 else f"{count} pods wait"
+        guard = _POLICY.search(problems[0])
+        why = GUARDED.format(policy=guard[1], binding=guard[2]) if guard else problems[0].removesuffix(".")
+        fail(f"{len(problems)} stay shut. {why}.")
 
 
 async def _count(target: Target, namespace: str | None) -> int:
@@ -76,14 +69,15 @@ async def _count(target: Target, namespace: str | None) -> int:
 
 
 async def _open_all(target: Target, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
-    """How many were opened, and why others were not.
+    """Return how many were opened, and why others were not.
 
-    An API server holds to a policy for some seconds after it was deleted, so what is refused is tried again.
+    An API server applies a policy for some seconds after it was deleted, so refused gates are tried again.
     """
-    opened, end = 0, time.monotonic() + wait_seconds
+    opened, end, slots = 0, time.monotonic() + wait_seconds, asyncio.Semaphore(AT_ONCE)
     async with target.client() as client:
         while held := await _held(client, namespace):
-            problems = await _open_each(client, held)
+            said = await asyncio.gather(*(_open(client, pod, slots) for pod in held))
+            problems = [each for each in said if each]
             opened += len(held) - len(problems)
             if len(problems) < len(held):
                 end = time.monotonic() + wait_seconds
@@ -93,22 +87,15 @@ async def _open_all(target: Target, namespace: str | None, wait_seconds: float) 
     return opened, []
 
 
-async def _open_each(client: Client, held: Sequence[str]) -> list[str]:
-    """Open these; why some stay shut."""
-    slots = asyncio.Semaphore(AT_ONCE)
-    found = await asyncio.gather(*(_open(client, pod, slots) for pod in held))
-    return [each for each in found if each]
-
-
 async def _held(client: Client, namespace: str | None) -> list[str]:
-    """The paths of the pods that wait, those of the highest priority first: what comes first is scheduled first.
+    """Return the paths of the gated pods, the highest priority first: pods are scheduled in this order.
 
-    No more is kept of them: there may be thousands, and an uninstall has as little memory as the webhook.
+    Only paths are kept: there may be thousands, and an uninstall has as little memory as the webhook.
     """
     where, held = path("v1", "pods", namespace), []
     async for raw in listed_objects(client.list_pages(where, {"fieldSelector": "spec.nodeName="})):
         pod: Tree = msgspec.json.decode(raw)
-        if QUOTA_GATE in _gates(pod):
+        if QUOTA_GATE in [each["name"] for each in pod["spec"].get("schedulingGates", ())]:
             metadata = pod["metadata"]
             itself = path("v1", "pods", metadata["namespace"], metadata["name"])
             held.append((-pod["spec"].get("priority", 0), metadata["creationTimestamp"], itself))
@@ -116,7 +103,7 @@ async def _held(client: Client, namespace: str | None) -> list[str]:
 
 
 async def _open(client: Client, pod: str, slots: asyncio.Semaphore) -> str:
-    """Open one; why it stays shut, or ""."""
+    """Open one gate. Return why it stays shut, or ""."""
     async with slots:
         try:
             await client.patch(pod, {"spec": WITHOUT_QUOTA_GATE}, strategic=True)
@@ -125,7 +112,3 @@ async def _open(client: Client, pod: str, slots: asyncio.Semaphore) -> str:
         except Failed as error:
             return error.said or str(error)
     return ""
-
-
-def _gates(pod: Tree) -> Collection[str]:
-    return [each["name"] for each in pod["spec"].get("schedulingGates", ())]

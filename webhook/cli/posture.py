@@ -44,7 +44,12 @@ def posture(
         target.refuse_if_named("about a policy file")
         if at_risk:
             fail("--at-risk reads the pods of a cluster: leave out --policy")
-        found = _of_file(policy, tenant or ())
+        if tenant:
+            fail(f"--policy: a policy file has no tenants; leave out {', '.join(tenant)}, or leave out --policy")
+        try:
+            found = posture_of(policy_in(policy))
+        except ConfigError as error:
+            fail(str(error))
     else:
         found = answered(lambda: _of_cluster(target, at_risk=at_risk, names=tenant or ()))
     shown = replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, tenant or ())))
@@ -52,15 +57,6 @@ def posture(
         sys.stdout.write(posture_file(shown))
     else:
         write(posture_answer(shown, of_file=policy is not None), output)
-
-
-def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
-    if tenants:
-        fail(f"--policy: a policy file has no tenants; leave out {', '.join(tenants)}, or leave out --policy")
-    try:
-        return posture_of(policy_in(policy))
-    except ConfigError as error:
-        fail(str(error))
 
 
 async def _of_cluster(target: Target, *, at_risk: bool = False, names: Sequence[str] = ()) -> Posture:
@@ -89,9 +85,9 @@ def _tables(found: Posture) -> Iterator[Table]:
         (
             each.name,
             "refused, see below" if each.refused else str(each.value),
-            _names(each.evicts, "nobody" if each.preemption_policy == "Never" else "no tier"),
-            _names(each.evicted_by, "no tier"),
-            _names(each.workloads, "none"),
+            ", ".join(each.evicts) or ("nobody" if each.preemption_policy == "Never" else "no tier"),
+            ", ".join(each.evicted_by) or "no tier",
+            ", ".join(each.workloads) or "none",
             "; ".join(each.hooks) or "-",
         )
         for each in found.tiers
@@ -127,7 +123,3 @@ def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
         yield mode_of_file(found.mode)
     elif found.mode != "Enforce":
         yield f"mode {found.mode}: nothing is refused{' or changed' if found.mode == 'Audit' else ''} yet."
-
-
-def _names(names: Sequence[str], otherwise: str) -> str:
-    return ", ".join(names) or otherwise

@@ -1,6 +1,6 @@
 """`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated
@@ -12,7 +12,6 @@ from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOp
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cluster.listed import tenant_quotas
-from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.at_risk import Work, summed
 from webhook.report.at_risk_now import RisksOf, TenantAtRisk, read_risks
@@ -47,30 +46,36 @@ def usage(
     if since and at_risk:
         fail("--since tells of the past, --at-risk of now: leave out one")
     if at_risk:
-        write(risks_answer(answered(lambda: _risks(target, tenant or ()))), output)
+        risks = sorted(answered(lambda: _risks(target, tenant or ())).items())
+        shown = [TenantAtRisk(name, tier, Work(work, exact)) for (name, tier, exact), work in risks]
+        rows = [(each.tenant or "-", each.tier or "-", str(each.work)) for each in shown]
+        total = f"Evicting all of these training pods now loses {summed(each.work for each in shown)}." if shown else ""
+        table = Table(("Tenant", "Tier", "At risk"), rows)
+        write(Answer(shown, (table,) if rows else (), (total or "No training pod runs.",)), output)
         return
     if since:
         target.refuse_if_named("with --since, which Prometheus answers")
-        write(_over_time(since, prometheus, tenant or ()), output)
+        if not prometheus:
+            fail("--since reads from Prometheus: name its address with --prometheus, such as http://localhost:9090")
+        try:
+            write(gpu_hours_answer(gpu_hours(prometheus, since), since, tenant or ()), output)
+        except NoAnswer as problem:
+            fail(str(problem))
         return
     found = answered(lambda: _tenants(target))
     write(usage_answer(tenants_named({each.name: each for each in found}, tenant or ())), output)
 
 
-def _over_time(since: str, prometheus: str, names: Sequence[str]) -> Answer:
-    if not prometheus:
-        fail("--since reads from Prometheus: name its address with --prometheus, such as http://localhost:9090")
-    try:
-        return gpu_hours_answer(gpu_hours(prometheus, since), since, names)
-    except NoAnswer as problem:
-        fail(str(problem))
-
-
 async def _tenants(target: Target) -> list[TenantShown]:
     async with target.client() as client:
         found = await tenant_quotas(client)
-        if not found:
-            await _require_api_server(client)
+        try:
+            if not found:  # some other server that answers has no TenantQuotas either
+                with suppress(Forbidden):
+                    await client.get("/version")
+        except NotFound as error:
+            what = f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
+            raise BadInput(what) from None
         return [tenant_shown(each) for each in found]
 
 
@@ -81,28 +86,13 @@ async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
         return await read_risks(client, await policy_in_force(client, None), names)
 
 
-def risks_answer(found: RisksOf) -> Answer:
-    shown = [TenantAtRisk(tenant, tier, Work(work, exact)) for (tenant, tier, exact), work in sorted(found.items())]
-    rows = [(each.tenant or "-", each.tier or "-", str(each.work)) for each in shown]
-    total = "Evicting all of these training pods now loses {}."
-    said = total.format(summed(each.work for each in shown)) if shown else "No training pod runs."
-    return Answer(shown, (Table(("Tenant", "Tier", "At risk"), rows),) if rows else (), (said,))
-
-
-async def _require_api_server(client: Client) -> None:
-    """Raises BadInput where some other server answers: it has no TenantQuotas either."""
-    try:
-        with suppress(Forbidden):
-            await client.get("/version")
-    except NotFound as error:
-        raise BadInput(
-            f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
-        ) from None
-
-
 def usage_answer(found: Sequence[TenantShown]) -> Answer:
     columns = ("Tenant", "Row", "Usage", "Used", "Pending", "Reserved", "For queue", "Hard", "Free")
-    rows = [(each.name, row.subject, bar(row), *_numbers(row)) for each in found for row in each.rows]
+    rows = [
+        (each.name, row.subject, bar(row), row.numbers[0], str(row.pending), *row.numbers[1:])
+        for each in found
+        for row in each.rows
+    ]
     notes = [f"{each.name}: {problem}" for each in found for problem in each.problems]
     notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
     if not found:
@@ -111,20 +101,13 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     return Answer(found, tables, notes)
 
 
-def _numbers(row: RowShown) -> Iterator[str]:
-    used, *others = row.numbers
-    yield from (used, str(row.pending), *others)
-
-
 def _line(tenant: TenantShown) -> Table:
     columns = ("Place", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
     rows = [
-        (str(each.nth), each.namespace, each.workload, each.tier or "-", str(each.pods), str(each.gpus), each.since)
-        for each in tenant.held.line
+        (*map(str, (each.nth, each.namespace, each.workload, each.tier or "-", each.pods, each.gpus, each.since)), why)
+        for each, why in ((each, each.waits_for) for each in tenant.held.line)
     ]
-    waits = [each.waits_for for each in tenant.held.line]
-    told = [(*row, why) for row, why in zip(rows, waits, strict=True)]
-    return Table(columns, told, f"The line of tenant {tenant.name}: {tenant.held.sentence}")
+    return Table(columns, rows, f"The line of tenant {tenant.name}: {tenant.held.sentence}")
 
 
 def bar(row: RowShown) -> str:

@@ -12,7 +12,7 @@ from tests.builders import a_deployment, a_job, a_namespace, a_pod, a_replicaset
 from tests.builders.built import Built
 from tests.unit.cli.reviewing import EXAMPLES, WORLD
 from webhook.cli.main import app
-from webhook.report.audit.contradictions import AUDIT_RULES
+from webhook.report.lint import AUDIT_RULES
 
 
 def audit(*arguments: object, stdin: str | None = None) -> Result:

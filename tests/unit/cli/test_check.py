@@ -13,9 +13,8 @@ from tests.unit.report.lint.asking import found as lint_finds
 from tests.unit.report.lint.test_registration import validating
 from webhook.cli import check
 from webhook.cli.check import CheckReport, check_report
-from webhook.cli.cluster import running as running_read
+from webhook.cli.cluster import snapshot as reading
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.running import running_webhook, unread_of
 from webhook.cli.progress import Steps
 from webhook.cluster.webhook_configurations import AdmissionPolicy
 from webhook.config.published import InstalledPolicy
@@ -52,18 +51,18 @@ def test_what_could_not_be_read_is_unknown_and_nothing_else_is() -> None:
 
 
 def test_what_fails_counts_more_than_what_is_unknown() -> None:
-    report = checked(running=running(leader="", dry_run=DryRun(marks()[:1], 10.0)))
+    report = checked(**running(leader="", dry_run=DryRun(marks()[:1], 10.0)))
     assert (report.word, report.code) == ("failed", 1)
     assert lines(report)["leader"] == lines(report)["webhook"] == ("failed", 1)
 
 
 def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
-    report = checked(running=running(leader=""))
+    report = checked(**running(leader=""))
     assert lines(report)["ledger"] == lines(report)["policy"] == ("unknown", 3)
     (told,) = [each.what for each in report.checks if each.name == "policy"]
     assert told == "can't be told without a replica that leads"
     broken = replace(PUBLISHED, problem="teirs: there is no such field")
-    report = checked(running=running(leader="", installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
+    report = checked(**running(leader="", installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
     assert lines(report)["policy"] == ("failed", 1), "what was wrong when somebody last looked is told"
 
 
@@ -93,7 +92,7 @@ def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
     )
     mistakes = [f"{place}: gold is no tier" for place in ("defaultTier", "rules[0].tier")]
     broken = replace(PUBLISHED, problem="; ".join(f"{each}; {tiers}" for each in mistakes))
-    report = checked(running=running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
+    report = checked(**running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
     (told,) = [each.what for each in report.checks if each.name == "policy"]
     assert told.endswith(f": {mistakes[0]}; {mistakes[1]}; {tiers}")
 
@@ -109,17 +108,17 @@ class Unanswered(Cluster):
 
 
 async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
-    asked = await running_read._dry_run(Unanswered(), "default", "gpu-batch")  # type: ignore[arg-type]
+    asked = await reading._dry_run(Unanswered(), "default", "gpu-batch")  # type: ignore[arg-type]
     assert asked.said.startswith('failed to call webhook: Post "https://gpu-tiers.gpu-tiers.svc:443/SECRET/validate?')
 
 
 def test_where_the_api_server_refuses_for_want_of_an_answer_the_way_out_is_named() -> None:
     said = 'Internal error occurred: failed calling webhook "pods.validate.gpu-tiers.dev": … connection reset by peer'
-    dead = checked(running=running(dry_run=DryRun((), 0.0, said)))
+    dead = checked(**running(dry_run=DryRun((), 0.0, said)))
     assert dead.way_out.endswith("docs/break-glass.md has the way out.")
-    assert checked(running=running(dry_run=DryRun((), 10.0))).way_out == "", "under Ignore pods pass"
+    assert checked(**running(dry_run=DryRun((), 10.0))).way_out == "", "under Ignore pods pass"
     another = said.replace("gpu-tiers.dev", "example.com")
-    assert checked(running=running(dry_run=DryRun((), 0.0, another))).way_out == "", "of another webhook it is none"
+    assert checked(**running(dry_run=DryRun((), 0.0, another))).way_out == "", "of another webhook it is none"
 
 
 class Asked:
@@ -138,11 +137,10 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
     """The API server asks nobody by it, so nobody marks the dry run."""
     client: Any = Asked()
     reader = ClusterReader(client, a_policy(), Steps(), lookups=None)  # type: ignore[arg-type]
-    half = (validating(),)
-    found = await running_webhook(reader, running().installed, "default", half)
     guard = AdmissionPolicy(name="gpu-tiers-hold", actions=frozenset({"Deny"}))
-    known: Any = {"configurations": half, "admission_policies": (guard,)}
-    cluster = a_cluster(**known, running=found, unread=unread_of(reader, found))
+    half = a_cluster(configurations=(validating(),), admission_policies=(guard,), leader="")
+    dry_run = await reading.dry_run_of(reader, half, "default")
+    cluster = replace(half, dry_run=dry_run, unread=reader.needs)
     told = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}
     assert told["webhook"] == ("unknown", "can't be told without the MutatingWebhookConfiguration of gpu-tiers")
     assert told["registered"][0] == "failed"
@@ -153,7 +151,7 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
 
 async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
     installed, policy, no_tiers = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
-    report = check_report(ClusterSnapshot(policy, a_cluster().now, running=running(installed=installed)))
+    report = check_report(ClusterSnapshot(policy, a_cluster().now, **running(installed=installed)))
     (told,) = [each for each in report.checks if each.name == "policy"]
     mistake = "not a TierPolicy: expected a mapping with apiVersion and kind"
     assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"

@@ -7,8 +7,7 @@ import pytest
 
 from tests.builders import a_job, a_pod
 from webhook.admission.reviewer import Verdict
-from webhook.cli.explain.explanation import refusal_of, told_of_next
-from webhook.cli.explain.next_pod import account_without, evicted_first
+from webhook.cli.explain.explanation import account_without, evicted_first, refusal_of, told_of_next
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Entry

@@ -11,7 +11,7 @@ from tests.builders import a_pod, a_policy
 from tests.builders.world import World
 from webhook.admission import review
 from webhook.admission.review import GroupVersionKind, Request
-from webhook.cli.cluster.running import _pod
+from webhook.cli.cluster.snapshot import _pod
 from webhook.kube.wire import warning_text
 from webhook.report.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
 from webhook.server.marked import marked

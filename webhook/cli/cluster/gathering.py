@@ -1,6 +1,7 @@
 """Gathers the workloads that there are, each judged once, and the pods of each under the outermost one."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Generic, TypeVar
@@ -19,7 +20,7 @@ from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended
-from webhook.report.audit.audited import PodsAlike
+from webhook.report.lint.audited import PodsAlike
 
 T = TypeVar("T")
 
@@ -31,9 +32,9 @@ _Place = tuple[GroupKind, str, str]
 
 @dataclass(slots=True)
 class Gathered(Generic[T]):
-    """A workload: what was judged of it, and its pods.
+    """A workload: the verdicts on it, and its pods.
 
-    Where nothing but its pods can be judged, that is done once for each sort of them.
+    Where only its pods can be judged, there is a verdict on each sort of them.
     """
 
     kind: GroupKind
@@ -57,8 +58,8 @@ class Gathered(Generic[T]):
 class Gathering(Generic[T]):
     """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object.
 
-    But it keeps a workload that another makes until that one is there. What is of a `hidden` kind can't be read: what
-    it makes is left out.
+    Only a workload that another makes is kept until that one is there. A `hidden` kind can't be read, so what such a
+    workload makes is left out.
     """
 
     kinds: KindTable
@@ -71,11 +72,13 @@ class Gathering(Generic[T]):
     _sorts: set[tuple[str, object]] = field(default_factory=set)
 
     async def workload(self, document: Document) -> None:
-        """A workload; one that has ended is left out, and one that another makes is its maker's, if that is there."""
+        """Take a workload unless it has ended; one that another makes belongs to its maker, if that exists."""
         place = (document.group_kind, document.namespace, document.name)
         self._seen.add(place)
         self._waiting.pop(place, None)
-        maker = _controller(document)
+        maker = None
+        with suppress(Refused):  # its verdict says so
+            maker = view({"metadata": document.metadata}, Named).metadata.controller
         if maker is None or GroupKind(maker.group, maker.kind) not in self.kinds.by_kind:
             await self.by_itself(document)
             return
@@ -85,19 +88,19 @@ class Gathering(Generic[T]):
             self._waiting.setdefault(above, []).append(document)
 
     async def by_itself(self, document: Document) -> None:
-        """A workload that nothing which is there makes; one that has ended is left out."""
+        """Take a workload that no existing workload makes, unless it has ended."""
         if not has_ended(document.tree):
             of_it = Gathered(document.group_kind, document.namespace, document.name, [await self.judge(document)])
             self.found[document.uid] = of_it
 
     def without_maker(self) -> list[Document]:
-        """Once all were taken: workloads whose maker is not there, and which no pod of theirs has told of."""
+        """Return workloads whose maker does not exist and which no pod of theirs showed, once all were taken."""
         made = (each for some in self._waiting.values() for each in some)
         makers = ((each, self._made_by[each.uid]) for each in made)
         return [each for each, maker in makers if maker.uid not in self.found and not self._is_hidden(maker)]
 
     async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
-        """A pod that exists and holds GPUs. Its `tree` is asked for only where no workload tells what it is."""
+        """Take an existing pod that holds GPUs. Its `tree` is read only where no workload tells what it is."""
         maker = self._outermost(pod.owner)
         if maker and self._is_hidden(maker):
             return
@@ -114,7 +117,7 @@ class Gathering(Generic[T]):
         return GroupKind(maker.group, maker.kind) in self.hidden
 
     def _makes_pods(self, document: Document) -> bool:
-        """Whether it does now: of a Deployment's ReplicaSets the old ones make none."""
+        """Tell whether it makes pods now: old ReplicaSets of a Deployment make none."""
         try:
             made = list(pod_templates(document.tree, self.kinds.by_kind[document.group_kind]))
         except Refused:
@@ -128,20 +131,13 @@ class Gathering(Generic[T]):
             self.found[uid].judged.append(await self.judge(Document("", anew(tree()))))
 
     def _outermost(self, maker: OwnerReference | None) -> OwnerReference | None:
-        """The end of the chain of controllers, as far as their kinds are known and they were listed."""
+        """Return the end of the chain of controllers, as far as their kinds are known and they were listed."""
         for _ in range(LONGEST):
             above = self._made_by.get(maker.uid) if maker else None
             if above is None:
                 break
             maker = above
         return maker
-
-
-def _controller(document: Document) -> OwnerReference | None:
-    try:
-        return view({"metadata": document.metadata}, Named).metadata.controller
-    except Refused:
-        return None
 
 
 def _alike(pod: PodSummary) -> PodsAlike:
@@ -151,7 +147,6 @@ def _alike(pod: PodSummary) -> PodsAlike:
         gpus=Decimal(0),
         class_name=pod.class_name,
         priority=pod.priority,
-        preempts=pod.preempts,
         tier=pod.tier,
         flavor=pod.flavor,
         marked=bool(pod.assigned_by),
@@ -167,9 +162,9 @@ _BORN_WITH = ("priority", "preemptionPolicy", "nodeName")
 
 
 def anew(pod: Tree) -> Tree:
-    """The pod as a controller would create it again, under another name.
+    """Return the pod as a controller would create it again, under another name.
 
-    The annotation that gpu-tiers left on it tells which of label and class were its author's.
+    The annotation that gpu-tiers wrote on it tells which label and class its author wrote.
     """
     metadata, spec = pod.get("metadata") or {}, {**(pod.get("spec") or {})}
     kept = {key: metadata[key] for key in _OF_THE_AUTHOR if key in metadata}

@@ -20,7 +20,7 @@ from webhook.policy.values.tiers import class_names
 
 
 def policy_named(name: str | Path) -> TierPolicy:
-    """Raises ConfigError where there is neither, or the file is wrong."""
+    """Read a policy file or a preset. Raises ConfigError where there is neither, or the file is wrong."""
     return load(Path(name)) if Path(name).exists() else preset_policy(_preset(name))
 
 
@@ -36,12 +36,12 @@ def _preset(name: str | Path) -> str:
 
 
 def policy_in(name: str | Path | None) -> TierPolicy:
-    """The same; where none is named, the default preset."""
+    """Read a policy file or a preset; without a name the default preset. Raises ConfigError."""
     return preset_policy() if name is None else policy_named(name)
 
 
 def mode_of_file(mode: str) -> str:
-    """What a named policy file says of the mode, and that it says nothing of a cluster's."""
+    """Say the mode of a policy file, and that the cluster's is not known."""
     return f"--policy says mode {mode}; the cluster's mode is not known."
 
 
@@ -54,26 +54,15 @@ ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
 """What to do where a cluster has not one policy: for commands that take a policy beside it, and for the others."""
 
 
-async def policy_of(client: Client, named: str | Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file or a preset, else the installation's that is in force.
-
-    `instead` is what the person may do where there is not one. They are warned where the installation's policy file
-    is not in force, or nobody tells. Raises ConfigError, ApiError.
-    """
-    if named is not None:
-        return policy_named(named)
-    return answering(await installed_policy(client, instead))
-
-
 def answering(found: InstalledPolicy) -> TierPolicy:
-    """The policy in force, else the file; where they differ the person is warned. Raises ConfigError."""
+    """Return the active policy, else the file, and warn the user where they differ. Raises ConfigError."""
     if not found.taken:
         warn(which_answers(found))
     return parse(found.text, f"ConfigMap {found.where}")
 
 
 def arriving(found: InstalledPolicy) -> Collection[str]:
-    """The PriorityClasses that the tiers of a policy file have which is not in force."""
+    """Return the PriorityClasses for the tiers of a policy file that is not active."""
     try:
         return {name for tier in parse(found.file).tiers for name in class_names(tier)} if not found.taken else ()
     except ConfigError:
@@ -81,15 +70,18 @@ def arriving(found: InstalledPolicy) -> Collection[str]:
 
 
 async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file or a preset, else of the installation. Raises ConfigError, ApiError."""
+    """Return the policy of a file or a preset, else the installation's that is active.
+
+    `instead` is what the user may do where there is not one. Raises ConfigError, ApiError.
+    """
     try:
-        return await policy_of(client, named, instead=instead)
+        return policy_named(named) if named is not None else answering(await installed_policy(client, instead))
     except Forbidden as error:
         raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {role_for(error)}"]) from None
 
 
 def which_answers(found: InstalledPolicy) -> str:
-    """Which policy an answer is from, where the policy file is not known to be in force."""
+    """Say which policy an answer is from, where the policy file is not known to be active."""
     told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
     if found.unread:
         return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be in force"
@@ -106,9 +98,9 @@ def which_answers(found: InstalledPolicy) -> str:
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:
-    """The installation's policy file, and what its leader has published. Raises ConfigError, ApiError.
+    """Return the installation's policy file, and what its leader has published. Raises ConfigError, ApiError.
 
-    Where somebody has deleted the file's ConfigMap, the other one tells what is in force.
+    If the file's ConfigMap was deleted, the other one tells what is active.
     """
     maps, unread = await _config_maps(client)
     data = {place: each.get("data") or {} for place, each in maps.items()}
@@ -126,9 +118,9 @@ _NONE = "no ConfigMap of a gpu-tiers installation is there"
 
 
 async def _config_maps(client: Client) -> tuple[dict[str, dict[str, Any]], bool]:
-    """Those of all namespaces by place, or the default release's where not all may be read.
+    """Return our ConfigMaps of all namespaces by place, or the default release's where not all may be read.
 
-    True: of these that with the policy in force may not be read.
+    The flag: whether the active policy's ConfigMap may not be read.
     """
     unread = False
     try:

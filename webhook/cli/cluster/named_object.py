@@ -1,7 +1,7 @@
 """The pod or workload that a person names as they would name it to kubectl."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from webhook.cli.manifests.documents import BadInput
 from webhook.kube.client import Client
@@ -68,12 +68,8 @@ def meant(known: Sequence[ServedResource], word: str, name: str) -> str:
     """The kind that was perhaps meant; where none is like it, all of them."""
     if any(each.is_called(name) for each in known):
         return f"write the kind first: {name} {word}"
-    spellings = sorted({spelling for each in known for spelling in _spellings(each)})
+    spellings = sorted({spelling for each in known for spelling in (each.kind.lower(), each.plural)})
     near = difflib.get_close_matches(word.lower(), spellings, n=1)
     if near:
         return f"did you mean {near[0]}/{name}?"
     return f"it serves {', '.join(sorted({each.kind for each in known}))}"
-
-
-def _spellings(resource: ServedResource) -> Iterator[str]:
-    yield from (resource.kind.lower(), resource.plural)

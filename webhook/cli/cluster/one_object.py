@@ -1,7 +1,7 @@
 """A cluster for a question about one object: its facts and its ledger, its pods and the events about it."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 import msgspec
@@ -28,13 +28,13 @@ from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
-from webhook.report.cluster_parts import Part
 from webhook.report.latest import EVENT
+from webhook.report.lint.snapshot import Part
 from webhook.report.waiting import REASONS, RefusedPods, refused_pods
 
 
 class AskedCluster(msgspec.Struct, frozen=True):
-    """What a command asks that is about one object: facts to judge by, and the account of each tenant."""
+    """A cluster for a command about one object: facts to judge by, and the account of each tenant."""
 
     reader: ClusterReader
     cluster: ReadOnceCluster
@@ -53,7 +53,7 @@ class AskedCluster(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> AsyncIterator[AskedCluster]:
-    """The facts about objects of a namespace. Raises ApiError, and BadInput where there is no such namespace."""
+    """Read what verdicts in a namespace need. Raises ApiError, and BadInput where there is no such namespace."""
     stored = KubernetesStore(client, Versions())
     ledger = Accounts(stored)
     try:
@@ -85,7 +85,7 @@ async def _other_namespace(client: Client, name: str) -> Namespace:
 
 
 class _Readable(LiveLookups, frozen=True, kw_only=True):
-    """Look up owners and claims as far as a person may read them; what they may not is noted."""
+    """Look up owners and claims as far as a user may read them; others are noted."""
 
     reader: ClusterReader
 
@@ -120,7 +120,7 @@ _TOLD_BY_EVENTS = "what events tell of refusals, evictions and the scheduler"
 
 
 async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
-    """The pods that a workload makes, itself or by what it makes; None where the person may not list pods."""
+    """Return the pods that a workload makes, itself or by its workloads; None where the user may not list pods."""
     pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
     if pods is None:
         return None
@@ -130,7 +130,7 @@ async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> lis
 
 
 async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
-    """What a workload, or what it makes, was refused last, unless it has made one of its `pods` since then."""
+    """Return the last refusal of a workload's pods, unless one of its `pods` was created since then."""
     found = list[Tree]()
     for reason in REASONS:
         found += await _events(asked, namespace, f"reason={reason}") or ()
@@ -141,7 +141,7 @@ async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iter
 
 
 async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
-    """All events about one object; None where the person may not list events."""
+    """Return all events about one object; None where the user may not list events."""
     return await _events(asked, namespace, f"involvedObject.uid={uid}")
 
 
@@ -151,14 +151,14 @@ async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tr
 
 
 async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[[Tree], bool]) -> str:
-    """What gpu-tiers told last of an eviction, of the events that concern an object; "" where it told of none."""
+    """Return gpu-tiers' last event about an eviction, of those that concern an object; "" where there is none."""
     theirs = filter(concerns, await _events(asked, namespace, f"reason={EVENT}") or ())
     newest = max(theirs, key=lambda each: str(each.get("lastTimestamp") or ""), default={})
     return str(newest.get("message") or "")
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> str:
-    """What was told of the last eviction of a pod, or of what makes it."""
+    """Return the last event about the eviction of a pod, or of what makes it."""
     controller, uids = of.controller, {of.uid}
     if controller is not None:
         owners = await asked.cluster.lookups.owners(namespace, controller, asked.policy.kinds)
@@ -178,18 +178,15 @@ async def _made_by(
         reference = controller(each)
         if reference is None:
             continue
+        if reference.uid == uid:
+            known[reference] = True
         if reference not in known:
-            known[reference] = reference.uid == uid or await _is_below(uid, reference, namespace, asked)
+            known[reference] = False
+            with suppress(Unreadable):  # it is gone, or the user may not read it
+                owners = await asked.reader.lookups.owners(namespace, reference, asked.policy.kinds)
+                known[reference] = any(each.uid == uid for each in owners)
         if known[reference]:
             yield each
-
-
-async def _is_below(uid: str, reference: OwnerReference, namespace: str, asked: AskedCluster) -> bool:
-    try:
-        owners = await asked.reader.lookups.owners(namespace, reference, asked.policy.kinds)
-    except Unreadable:  # it is gone, or the person may not read it
-        return False
-    return any(each.uid == uid for each in owners)
 
 
 def _regarding(event: Tree) -> OwnerReference | None:

@@ -22,16 +22,17 @@ from webhook.objects.view import Tree, view
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, GpuSupply, evicts_for_devices, resources_of_classes
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.cluster_parts import Part
+from webhook.report.lint.snapshot import Part
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """The way to a cluster. `unread` has what each part takes that was not read: "list nodes".
+    """Reads a cluster. `unread` has the right that each part needs that was not read: "list nodes".
 
-    `told` are sentences for the person: what can't be told without that. `roles` have these rights.
+    `lacking` has what other parts need, such as "a policy that can be read". `told` are sentences for the user: what
+    can't be told without these. `roles` have the rights.
     """
 
     client: Client
@@ -39,22 +40,28 @@ class ClusterReader:
     steps: Steps
     lookups: LiveLookups
     unread: dict[Part, str] = field(default_factory=dict)
+    lacking: dict[Part, str] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
 
     @property
+    def needs(self) -> dict[Part, str]:
+        """Return what it takes to tell each part that could not be told."""
+        return {part: f"the right to {right}" for part, right in self.unread.items()} | self.lacking
+
+    @property
     def sure(self) -> bool:
-        """Whether all was read that a verdict rests on."""
+        """Tell whether everything was read that a verdict needs."""
         return not OF_A_VERDICT & self.unread.keys()
 
     def missing(self, of_a_verdict: str = "") -> tuple[str, ...]:
-        """What can't be told, each once, `of_a_verdict` where that may be another one; then how one gets the right."""
+        """Return what can't be told, with `of_a_verdict` where the verdict may differ, and then the roles."""
         needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
         verdict = (untold(of_a_verdict, *needs),) if needs and of_a_verdict else ()
         return (*verdict, *dict.fromkeys((*self.told, *self.roles)))
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
-        """What comes of asking for a part, else `otherwise`, and `lost` is said to be untold. Raises ApiError."""
+        """Return a part of the cluster, else `otherwise`, and note that `lost` can't be told. Raises ApiError."""
         self.steps.begin(f"reading {part.replace('_', ' ')}")
         try:
             return await ask
@@ -71,7 +78,7 @@ class ClusterReader:
     async def objects(
         self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
     ) -> list[Tree] | None:
-        """All objects of a list; None where the person may not list them, and then `lost` is said to be untold."""
+        """Return all objects of a list; None where the user may not list them, and then `lost` can't be told."""
         try:
             return await listed_trees(self.client, where, params)
         except Forbidden as error:
@@ -102,7 +109,7 @@ class ClusterReader:
         return supply_of(nodes, slices, await self.part("version", server_version(self.client), (0, 0)))
 
     async def home(self, name: str, otherwise: Mapping[str, str]) -> Namespace:
-        """A namespace; `otherwise` are its labels if it can't be read. Raises ApiError, and BadInput without it."""
+        """Return a namespace; `otherwise` are its labels if it can't be read. Raises ApiError, BadInput without it."""
         try:
             where = path("v1", "namespaces", name=name)
             found = await self.part("home", self.client.get(where), {"metadata": {"labels": otherwise}})
@@ -113,7 +120,7 @@ class ClusterReader:
 
 @asynccontextmanager
 async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[ClusterReader]:
-    """A reader, which says on a terminal how far it is. Its policy has the cluster's DeviceClasses. Raises ApiError."""
+    """Make a reader that shows its progress. Its policy has the cluster's DeviceClasses. Raises ApiError."""
     async with live_lookups(client) as lookups:
         with Steps() as steps:
             reader = ClusterReader(client, policy, steps, lookups)

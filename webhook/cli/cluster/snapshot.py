@@ -1,45 +1,81 @@
-"""Reads a cluster for `gpu-tiers lint`: each part once, all that `check` looks at among them."""
+"""Reads a cluster as the rules look at it, each part once: those of `check`, and with them those of `lint`.
 
+A part that the user may not read is noted, and left out.
+"""
+
+import asyncio
+import base64
+import re
+import time
 from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of_workload
-from webhook.cli.cluster.installed import installed_policy
-from webhook.cli.cluster.many_objects import listed_cluster
+from webhook.cli.cluster.installed import RELEASE
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.running import running_snapshot, unread_of
+from webhook.cli.cluster.rights import RIGHTS
+from webhook.cli.cluster.workloads import listed_cluster
+from webhook.cli.manifests.documents import BadInput
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.listed import disruption_budgets, priority_classes
+from webhook.cluster.listed import disruption_budgets, listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.pod_listing import PodSummary, list_pods, lost_pods
+from webhook.cluster.webhook_configurations import (
+    admission_policies,
+    leaves_out,
+    missing_kinds,
+    webhook_configurations,
+)
+from webhook.config.published import InstalledPolicy, place_beside
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery, served_version, server_version
+from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, read
+from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.decide_workload import decide_workload
+from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
-from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, PreemptionRule, Taken
+from webhook.report.lint.snapshot import (
+    CertificateSeen,
+    ClusterSnapshot,
+    DryRun,
+    FailedHook,
+    GangSeen,
+    PodGroupSeen,
+    PreemptionRule,
+    Taken,
+)
+from webhook.report.replica_mark import ANNOTATION, marks_in
 
+PATIENCE = 45.0
+"""Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""
+LOOK_AGAIN = 0.5
+LEASES = "coordination.k8s.io/v1"
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
+NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
+_SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
+"""The first segment of the webhook's paths; the API server names them where it gets no answer."""
 
 
-async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
-    """A cluster as it is now. Raises ApiError where the API server can't be asked at all."""
+async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> ClusterSnapshot:
+    """Read all parts of a cluster. Raises ApiError where the API server can't be asked at all."""
     client, policy = reader.client, reader.policy
-    found = await running_snapshot(reader, await installed_policy(client), "default")
+    found = await read_running(reader, installed, "default")
     found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
-    slices = await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), [])
-    counted_by_claims: dict[Part, str] = {"capacity": COUNTED_BY_CLAIMS} if slices else {}
+    if await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), []):
+        reader.lacking["capacity"] = COUNTED_BY_CLAIMS
     nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
     return replace(
         found,
@@ -54,12 +90,147 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
         preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
         version=await reader.part("version", server_version(client), (0, 0)),
         supply=await reader.supply(),
-        unread=counted_by_claims | unread_of(reader, found.running),
+        unread=reader.needs,
     )
 
 
+async def read_running(reader: ClusterReader, installed: InstalledPolicy, namespace: str) -> ClusterSnapshot:
+    """Read whether the webhook runs, by a dry run in a namespace among others, and what tenants have.
+
+    Raises ApiError where the API server can't be asked at all, BadInput where there is no such namespace.
+    """
+    client = reader.client
+    found = ClusterSnapshot(
+        reader.policy,
+        datetime.now(UTC),
+        configurations=await reader.part("configurations", webhook_configurations(client), ()),
+        installed=installed,
+    )
+    found = replace(
+        found,
+        dry_run=await dry_run_of(reader, found, namespace),
+        leader=await reader.part("leader", _leader(client, *installed.where.split("/")), ""),
+        tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
+        namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
+        admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
+    )
+    return replace(found, certificates=await _certificates_seen(reader, found), unread=reader.needs)
+
+
+async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: str) -> DryRun:
+    """Ask the webhook for a mark of each replica that answers, and note why parts of that can't be told."""
+    dry_run, lacking = DryRun(()), reader.lacking
+    if found.installed.unread:
+        lacking["policy_in_force"] = f"the right to get ConfigMap {place_beside(found.installed.where)}"
+    if leaves_out(found.configurations, {NAME_LABEL: namespace}):
+        lacking["answer"] = NOT_LEFT_OUT
+    else:
+        reader.steps.begin("asking the webhook")
+        try:
+            dry_run = await _dry_run(reader.client, namespace, reader.policy.default_tier)
+        except Forbidden as error:  # for want of the right, or something else refused
+            lacking["answer"] = f"the right to create pods in {namespace}, for a dry run ({_shown(error.said)})"
+    gone = () if "configurations" in reader.unread else missing_kinds(found.configurations)
+    if gone:  # the API server does not ask a webhook without a configuration, however well it runs
+        lacking["answer"] = f"the {' and the '.join(gone)} of gpu-tiers"
+    if not dry_run.marks:
+        lacking["replica"] = lacking.get("answer", "an answer of the webhook")
+    return dry_run
+
+
+async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
+    """Raises Forbidden where the person may not create pods there, or something else refused: nothing is known then."""
+    warnings: list[str] = []
+    began, said = time.monotonic(), ""
+    try:
+        await client.try_create(path("v1", "pods", namespace), _pod(tier), warnings, seconds=PATIENCE)
+    except NotFound:
+        raise BadInput(f"there is no namespace {namespace}") from None
+    except ApiError as error:
+        if isinstance(error, Forbidden) and not [*marks_in(warnings)]:
+            raise
+        said = error.said if isinstance(error, Failed) else str(error)
+    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, _shown(said))
+
+
+def _shown(said: str) -> str:
+    """Hide the secret in the API server's words: a pipeline keeps what a check prints."""
+    return _SECRET.sub("SECRET", said)
+
+
+def _pod(tier: str) -> Tree:
+    """Return a pod that asks for no GPU, so that no quota forbids it, and that the strictest namespace accepts."""
+    confined = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "gpu-tiers-check", "labels": {TIER_LABEL: tier}, "annotations": {ANNOTATION: ""}},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "none", "image": "example.com/none", "securityContext": confined}],
+        },
+    }
+
+
+async def _leader(client: Client, namespace: str, name: str) -> str:
+    """Return who renews the Lease. It is read again until it changes, or until it has run out."""
+    place = path(LEASES, "leases", namespace, name)
+    try:
+        first = (await client.get(place)).get("spec") or {}
+        deadline = time.monotonic() + (first.get("leaseDurationSeconds") or 0)
+        while first.get("holderIdentity") and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_AGAIN)
+            now = (await client.get(place)).get("spec") or {}
+            if now != first and now.get("holderIdentity"):
+                return str(now["holderIdentity"]).rpartition("_")[0]
+    except NotFound:
+        pass
+    return ""
+
+
+async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) -> tuple[CertificateSeen, ...]:
+    """Return those of our configurations and of the Secret, else that of the replica that answered. Raises ApiError."""
+    entries = [(each, entry) for each in running.configurations if each.is_ours for entry in each.webhooks]
+    bundles = dict.fromkeys((str(each), entry.client_config.ca_bundle) for each, entry in entries)
+    found = [each for where, bundle in bundles for each in _certificates(bundle, where, ca=True)]
+    hidden = "configurations" in reader.unread
+    services = (entry.client_config.service for _, entry in entries)
+    # The chart keeps it beside the Service that is called; of a URL it is taken to be where the default release has it.
+    secrets = ((each.namespace, f"{each.name}-tls") if each else (RELEASE, f"{RELEASE}-tls") for each in services)
+    for namespace, name in dict.fromkeys(secrets):
+        try:
+            secret = await reader.client.get(path("v1", "secrets", namespace, name))
+        except NotFound:
+            continue  # certificates of files, or of a Secret with a name of its own
+        except Forbidden:
+            hidden = True
+            continue
+        text = str((secret.get("data") or {}).get("tls.crt") or "")
+        found += list(_certificates(text, f"Secret/{name} in {namespace}"))[:1]
+    told = running.replica if all(each.ca for each in found) else None
+    if told:
+        found.append(CertificateSeen(f"replica {told.replica}", datetime.fromtimestamp(told.certificate, UTC)))
+    elif hidden:
+        reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
+    return tuple(found)
+
+
+def _certificates(text: str, where: str, *, ca: bool = False) -> Iterator[CertificateSeen]:
+    """Yield the certificates of PEM in base64, the leaf first. The webhook itself reports what can't be read."""
+    from cryptography import x509  # noqa: PLC0415 - an audit, or a check that gets no answer, reads none
+
+    try:
+        pem = base64.b64decode(text)
+        found = x509.load_pem_x509_certificates(pem) if pem.strip() else []
+    except ValueError:
+        return
+    for each in found:
+        yield CertificateSeen(where, each.not_valid_after_utc, ca)
+
+
 async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
-    """Those with GPUs, and what all take of the nodes."""
+    """Return the pods with GPUs, and what all pods take of the nodes."""
     held: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
     async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
@@ -81,7 +252,7 @@ async def _pod_groups(client: Client) -> tuple[PodGroupSeen, ...]:
 
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
-    """The objects of a kind, the first pages of them where `most` are enough; none where it is not served."""
+    """Return the objects of a kind, the first pages of them where `most` are enough; none where it is not served."""
     version = await served_version(client, group, plural)
     if version is None:
         return []
@@ -115,7 +286,7 @@ async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
 
 
 async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Cluster) -> tuple[GangSeen, ...]:
-    """The gangs of each kind that is served; one that nobody understands is left out. Raises ApiError."""
+    """Return the gangs of each kind that is served, without those that can't be understood. Raises ApiError."""
     discovery = Discovery(client)
     found: list[GangSeen] = []
     for row in (each for each in known.policy.kinds.rows if each.gang):
@@ -130,7 +301,7 @@ async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Clus
 
 
 async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPolicy) -> GangSeen | None:
-    """None for a workload that is none, has ended or is suspended, or is part of another gang."""
+    """Return None for a workload that is no gang, has ended or is suspended, or is part of another gang."""
     try:
         tree: Tree = msgspec.json.decode(raw)
         metadata = read(raw, Named).metadata

@@ -1,63 +1,142 @@
-"""Reads the workloads of a cluster with their pods, for commands that judge all of them. Nothing is kept whole."""
+"""Reads the workloads of a cluster with their pods, for commands that judge all of them. Nothing is kept whole.
+
+What all are judged by is listed once, and the rest is looked up.
+"""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Self, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from webhook.cli.cluster.gathering import Gathering
-from webhook.cli.cluster.many_objects import cluster_about, listed_snapshot
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.offline import ClusterAbout
-from webhook.cluster.pod_listing import PodSummary, pods_with_json
-from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations
+from webhook.cluster.listed import listed_namespaces, priority_classes, tenant_quotas
+from webhook.cluster.live import LiveLookups
+from webhook.cluster.offline import ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.pod_listing import pods_with_json
+from webhook.cluster.webhook_configurations import leaves_out, webhook_configurations
 from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import POD, GroupKind
-from webhook.objects.refusal import Refused
-from webhook.policy.values.facts import NAME_LABEL
+from webhook.objects.manifests import Manifest
+from webhook.objects.pods import OwnerReference
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.policy.classification.by_shape import with_objects_inside
+from webhook.policy.values.facts import NAME_LABEL, Namespace
+from webhook.policy.values.tenants import Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import ClusterSnapshot, number_of
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
+from webhook.report.lint.snapshot import ClusterSnapshot, Part, number_of
 from webhook.sentences.sentence import told
 
 T = TypeVar("T")
 
+_ALL = "what the policy does to workloads"
+_NAME_YOURS = f"Name a namespace of yours: -n NAMESPACE. Else {ASK_FOR_CLUSTER_READER}"
+_FOR_VERDICTS: tuple[Part, ...] = ("classes", "device_classes", "tenants", "namespaces", "home")
+
+
+def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceCluster:
+    """Return a cluster of listed namespaces, tenants and classes that looks up owners, groups, runtimes and claims.
+
+    A tier's class that the cluster lacks is taken as the policy has it.
+    """
+    known = _KnownOfMany(
+        {**classes_in(listed.policy.tiers), **listed.classes},
+        tuple(by_age(each.tenant for each in listed.tenants if each.tenant)),
+        {each.name: each for each in listed.namespaces},
+    )
+    return ReadOnceCluster(known, _OfMany(*astuple(lookups)))
+
+
+@dataclass
+class _KnownOfMany(ReadOnce):
+    """Looks for the tenant of a namespace once: tenants may be many, and objects more."""
+
+    found: dict[str, Tenant | None] = field(default_factory=dict)
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        if namespace.name not in self.found:
+            self.found[namespace.name] = super().tenant(namespace)
+        return self.found[namespace.name]
+
+
+class _OfMany(LiveLookups, frozen=True):
+    """Keep what was looked up. Read no ResourceQuotas, and ask for no name: each object has its own."""
+
+    def fresh(self) -> Self:
+        return self
+
+    async def is_name_taken(self, *_: str) -> bool:
+        return False
+
+    async def native_quotas(self, _namespace: str) -> tuple[()]:
+        return ()
+
+
+class _MadeByObject(_OfMany, frozen=True, kw_only=True):
+    """Take the object and what it carries for the only owners."""
+
+    makers: Files
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """Return none where the owner could not be listed."""
+        try:
+            return await self.makers.owners(namespace, first, kinds)
+        except Unreadable:
+            return ()
+
 
 class WorkloadsOfCluster(msgspec.Struct, frozen=True):
-    """What all workloads of a cluster are judged by, and the way to them."""
+    """The snapshot that all workloads of a cluster are judged by, and the way to them."""
 
     reader: ClusterReader
     listed: ClusterSnapshot
-    configurations: tuple[WebhookConfiguration, ...] = ()
-    flavor_on: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     broken: list[str] = msgspec.field(default_factory=list)
     left_out: Counter[str] = msgspec.field(default_factory=Counter)
     hidden: list[str] = msgspec.field(default_factory=list)
     _exempt: dict[str, bool] = msgspec.field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
-        """The cluster's facts under a policy, about one object after another."""
-        return cluster_about(replace(self.listed, policy=policy), self.reader.lookups)
+        """Return the cluster under a policy, for objects that nothing known has made.
+
+        The only owner of a pod is then the object that makes it.
+        """
+        cluster = listed_cluster(replace(self.listed, policy=policy), self.reader.lookups)
+
+        def about(document: Manifest) -> ReadOnceCluster:
+            store = ManifestStore(each.identified for each in with_objects_inside(document, policy.kinds))
+            makers = Files(store, cluster.lookups)
+            return ReadOnceCluster(cluster.known, _MadeByObject(*astuple(self.reader.lookups), makers=makers))
+
+        return about
 
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
-        """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without pods.
+        """Gather the workloads of a namespace or of all, then the pods with GPUs.
 
-        Workloads whose kind the person may not list are left out, with their pods.
+        Workloads whose kind the person may not list are left out, with their pods. Raises ApiError, and BadInput
+        without pods.
         """
         served = await resources_of(self.reader.client, {kind.group for kind in gathering.kinds.by_kind})
         known_kinds = [each for each in served if GroupKind(each.group, each.kind) in gathering.kinds.by_kind]
         # Pods last: they are many, and each is kept until what makes it has been read.
         for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
             await self._workloads(resource, gathering, namespace)
-        self._tell_hidden()
+        if self.hidden:
+            *others, last = self.hidden
+            kinds = f"{', '.join(others)} and {last}" if others else last
+            self.reader.told.append(untold("what the policy does to these and to their pods", f"list {kinds}"))
         try:
             self.reader.steps.begin("reading pods")
             await self._pods(gathering, namespace)
@@ -91,12 +170,6 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
             self.hidden.append(f"{resource.plural}{f'.{resource.group}' if resource.group else ''}")
             self.reader.roles.append(role_for(error))
 
-    def _tell_hidden(self) -> None:
-        if self.hidden:
-            *others, last = self.hidden
-            kinds = f"{', '.join(others)} and {last}" if others else last
-            self.reader.told.append(untold("what the policy does to these and to their pods", f"list {kinds}"))
-
     async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
             await judging
@@ -107,45 +180,40 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
         policy, claims = self.reader.policy, self.reader.lookups.devices
+        flavors: Mapping[str, str | None] = {each.name: each.flavor for each in self.listed.nodes}
         async for raw, pod in pods_with_json(self.reader.client, policy, claims, namespace):
             if pod.gpus and self._is_exempt(pod.namespace):
                 self.left_out[pod.namespace] += 1
             elif pod.gpus:
-                await gathering.pod(self._placed(pod), _tree_of(raw))
+                placed = replace(pod, flavor=flavors.get(pod.node) or pod.flavor)
+                await gathering.pod(placed, partial(msgspec.json.decode, raw))
             self.reader.steps.done()
-
-    def _placed(self, pod: PodSummary) -> PodSummary:
-        flavor = self.flavor_on.get(pod.node)
-        return replace(pod, flavor=flavor) if flavor else pod
 
     def _is_exempt(self, namespace: str) -> bool:
         if namespace not in self._exempt:
             labels = next((each.labels for each in self.listed.namespaces if each.name == namespace), None)
-            self._exempt[namespace] = leaves_out(self.configurations, labels or {NAME_LABEL: namespace})
+            self._exempt[namespace] = leaves_out(self.listed.configurations, labels or {NAME_LABEL: namespace})
         return self._exempt[namespace]
 
 
-def _tree_of(raw: msgspec.Raw) -> Callable[[], dict[str, Any]]:
-    return lambda: msgspec.json.decode(raw)
-
-
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
-    """The facts about a cluster or a namespace. Raises ApiError, and BadInput where a right is missing for verdicts."""
-    client, policy, found = reader.client, reader.policy, await listed_snapshot(reader, namespace)
-    _require(reader, "classes", "device_classes", "tenants", "namespaces", "home")
+    """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput where a right is missing."""
+    client, policy = reader.client, reader.policy
+    homes: tuple[Namespace, ...] = ()
+    if namespace:
+        homes = (await reader.home(namespace, {}),)
+    else:
+        homes = await reader.part("namespaces", listed_namespaces(client), ())
+    tenants = tuple(await reader.part("tenants", tenant_quotas(client), []))
+    classes = await reader.part("classes", priority_classes(client), {})
+    needs = [reader.unread[part] for part in _FOR_VERDICTS if part in reader.unread]
+    if needs:
+        whole = ASK_FOR_CLUSTER_READER in reader.roles  # it has what the other has, too
+        raise BadInput(f"{untold(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
     exempt = "which namespaces are exempt"
     configurations = await reader.part("configurations", webhook_configurations(client), (), exempt)
-    return WorkloadsOfCluster(reader, found, configurations, {each.name: each.flavor for each in nodes})
-
-
-_ALL = "what the policy does to workloads"
-_NAME_YOURS = f"Name a namespace of yours: -n NAMESPACE. Else {ASK_FOR_CLUSTER_READER}"
-
-
-def _require(reader: ClusterReader, *parts: Part) -> None:
-    needs = [reader.unread[part] for part in parts if part in reader.unread]
-    if needs:
-        whole = ASK_FOR_CLUSTER_READER in reader.roles  # it has what the other has, too
-        raise BadInput(f"{untold(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
+    now = datetime.now(UTC)
+    found = ClusterSnapshot(policy, now, classes, tenants, homes, nodes, configurations=configurations)
+    return WorkloadsOfCluster(reader, found)

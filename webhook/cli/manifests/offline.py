@@ -1,6 +1,6 @@
 """Judges objects without a cluster: files are all that the webhook knows, and each object is created by itself."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -26,12 +26,12 @@ NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--t
 
 
 def judge_for(policy: TierPolicy, world: Sequence[Document]) -> Judge:
-    """A judge for whom these objects are all that the cluster has, and nobody has booked anything."""
+    """Return a judge for whom the cluster has nothing but these objects, and nobody has booked anything."""
     return judge_at(cluster_of(policy, world), policy)
 
 
 def judge_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Judge:
-    """A judge in that cluster, where nobody has booked anything; with a ledger it books there what it judges."""
+    """Return a judge in that cluster, where nobody has booked anything; with a ledger it books what it judges."""
     policy = replace(policy, classes={**policy.classes, **cluster.known.device_classes})
     books = ledger or MemoryLedger()
     return judge_of(cluster, books, policy, dry_run=ledger is None)
@@ -48,20 +48,17 @@ def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster
     try:
         return offline_cluster(policy.tiers, [each.identified for each in objects])
     except Refused as refused:
-        raise BadInput("\n".join(_broken(policy, objects)) or sentence(refused.refusal)) from None
+        for each in objects:
+            try:
+                offline_cluster(policy.tiers, [each.tree])
+            except Refused as broken:
+                problems.append(f"{titled(each)}: {sentence(broken.refusal)}")
+        raise BadInput("\n".join(problems) or sentence(refused.refusal)) from None
 
 
 def in_all(cluster: ReadOnceCluster) -> ClusterAbout:
-    """That cluster, whatever object is judged."""
+    """Judge every object in that cluster."""
     return lambda _: cluster
-
-
-def _broken(policy: TierPolicy, world: Sequence[Manifest]) -> Iterator[str]:
-    for document in world:
-        try:
-            offline_cluster(policy.tiers, [document.tree])
-        except Refused as refused:
-            yield f"{titled(document)}: {sentence(refused.refusal)}"
 
 
 def titled(document: Manifest) -> str:
@@ -91,8 +88,9 @@ def _account(tenant: Tenant, cluster: ReadOnceCluster, held: Mapping[str, Holdin
 
 
 async def judged_quickly(document: Document, cluster: ReadOnceCluster, policy: TierPolicy) -> Finding:
-    """The same, with one pod of each template: a whole workload has room or not, and only where a tenant's pods are
-    demoted may they differ.
+    """Judge an object with one pod of each template, because a whole workload has room or not.
+
+    Only where a tenant's pods are demoted may they differ: then each is judged.
     """
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is not None and tenant.demotes:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Annotated, Any, Literal
 
 import typer
@@ -14,8 +15,7 @@ from webhook.cli.manifests.finding import verdict_of
 from webhook.cli.manifests.offline import judged_alone
 from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
-from webhook.cli.policy_tests.reading import all_of, suites
-from webhook.cli.policy_tests.suite import ExpectSection
+from webhook.cli.policy_tests.suite import ExpectSection, all_of, suites
 from webhook.objects.phrase import AdmissionWarning
 from webhook.report.lint.snapshot import number_of
 from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
@@ -69,19 +69,20 @@ def run_tests(
     except BadInput as error:
         fail(str(error))
     if output == "junit":
-        sys.stdout.write(as_junit(as_junit_suites(results), "gpu-tiers test"))
+        by_file = groupby(results, key=lambda each: str(each.case.suite.file))
+        junit = [JUnitSuite(file, tuple(map(_junit_case, own))) for file, own in by_file]
+        sys.stdout.write(as_junit(junit, "gpu-tiers test"))
     else:
         write(report(results, fail_only=fail_only), output)
     raise typer.Exit(0 if all(each.passed for each in results) else FAILED)
 
 
 async def _results(cases: Sequence[SuiteCase]) -> list[Result]:
-    return [await result_of(case) for case in cases]
-
-
-async def result_of(case: SuiteCase) -> Result:
-    verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
-    return Result(case, verdict, tuple(_differences(case.fields.expect, verdict)))
+    found = []
+    for case in cases:
+        verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
+        found.append(Result(case, verdict, tuple(_differences(case.fields.expect, verdict))))
+    return found
 
 
 def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Difference]:
@@ -118,7 +119,10 @@ def _listed(warnings: Sequence[str]) -> str:
 
 
 def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
-    """The cases in a table, then each failure with what was expected beside what was said, and a summary."""
+    """Return the cases in a table, then each failure with what was expected and what was said, and a summary.
+
+    The summary is such as: `12 cases in 2 suites: 11 passed, 1 failed`.
+    """
     shown = [each for each in results if not (fail_only and each.passed)]
     failures = [_failure(each) for each in shown if not each.passed]
     rows = [
@@ -128,21 +132,10 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     cases = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
     failed = sum(not each.passed for each in results)
     value = {"passed": len(results) - failed, "failed": failed, "cases": [_record(each) for each in shown]}
-    return Answer(value, (*cases, *failures), (results_summary(results),))
-
-
-def results_summary(results: Sequence[Result]) -> str:
-    """Such as: `12 cases in 2 suites: 11 passed, 1 failed`."""
-    failed = sum(not each.passed for each in results)
-    suites = len({each.case.suite.file for each in results})
-    cases = number_of(len(results), "case")
-    return f"{cases} in {number_of(suites, 'suite')}: {len(results) - failed} passed, {failed} failed"
-
-
-def as_junit_suites(results: Sequence[Result]) -> Iterator[JUnitSuite]:
-    for file in dict.fromkeys(each.case.suite.file for each in results):
-        own = [each for each in results if each.case.suite.file == file]
-        yield JUnitSuite(str(file), tuple(_junit_case(each) for each in own))
+    where = (
+        f"{number_of(len(results), 'case')} in {number_of(len({each.case.suite.file for each in results}), 'suite')}"
+    )
+    return Answer(value, (*cases, *failures), (f"{where}: {value['passed']} passed, {failed} failed",))
 
 
 def _junit_case(result: Result) -> JUnitCase:

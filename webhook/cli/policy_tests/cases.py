@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact
 from webhook.cli.manifests.offline import cluster_of
-from webhook.cli.policy_tests.reading import Place, Suite, all_of
-from webhook.cli.policy_tests.suite import CaseSection, UsedSection
+from webhook.cli.policy_tests.suite import CaseSection, Place, Suite, UsedSection, all_of
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
@@ -35,7 +34,7 @@ class SuiteCase(msgspec.Struct, frozen=True):
 
 
 def cases_of(suite: Suite) -> list[SuiteCase]:
-    """All cases of a suite. Raises BadInput with every mistake."""
+    """Return the cases of a suite. Raises BadInput with every mistake."""
     policy = _policy_of(suite)
     world = _world_of(suite, policy)
     return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
@@ -57,7 +56,7 @@ def _at(where: str, problem: Exception) -> BadInput:
 
 
 def _world_of(suite: Suite, policy: TierPolicy) -> tuple[Document, ...]:
-    """What the tenants' files hold. It is looked at by itself, so that a mistake is told once and not for each case."""
+    """Return what the tenants' files hold. It is read once, so that a mistake is reported once."""
     found: list[Document] = []
     for number, name in enumerate(suite.fields.tenants):
         try:
@@ -97,7 +96,13 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
         found = read_documents(suite.file.parent / case.workload)
     chosen = _chosen(found, case.object, policy)
     beside = tuple(each for each in found if each is not chosen)
-    return beside, chosen if case.namespace is None else _in_namespace(chosen, case.namespace)
+    if case.namespace is None:
+        return beside, chosen
+    own = chosen.metadata.get("namespace")
+    if own not in (None, "", case.namespace):
+        raise BadInput(f"its namespace is {own}, but the case says {case.namespace}; write one of them")
+    placed = {**chosen.tree, "metadata": {**chosen.metadata, "namespace": case.namespace}}
+    return beside, replace(chosen, tree=placed)
 
 
 def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -> Document:
@@ -118,15 +123,8 @@ def _title(document: Document) -> str:
     return f"{document.kind}/{document.name}"
 
 
-def _in_namespace(document: Document, namespace: str) -> Document:
-    own = document.metadata.get("namespace")
-    if own not in (None, "", namespace):
-        raise BadInput(f"its namespace is {own}, but the case says {namespace}; write one of them")
-    return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
-
-
 def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
-    """A pod for each row."""
+    """Return a pod for each row."""
     return {
         f"in-use-{number}": Holding(namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{number}")
         for number, row in enumerate(used)
@@ -136,7 +134,7 @@ def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
 def missing_references(
     case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
 ) -> Iterator[tuple[Place, str]]:
-    """Each such name in a sentence, with the field's place in the case."""
+    """Yield a sentence on each unknown name, with the field's place in the case."""
     tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
     if case.expect.tier is not None:
         yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ import yaml
 from rich.console import Console
 
 from webhook.cli.cluster.installed import policy_in
-from webhook.cli.junit import JUnitCase, JUnitSuite, Tag, as_junit
+from webhook.cli.junit import JUnitCase, JUnitSuite, as_junit
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
 from webhook.cli.manifests.documents import BadInput, Document, called, documents
 from webhook.cli.manifests.finding import Finding, verdict_of
@@ -22,6 +22,7 @@ from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, Kus
 from webhook.cli.manifests.judge import Judge
 from webhook.cli.manifests.left_out import LeftOut
 from webhook.cli.manifests.offline import cluster_of, judge_at, titled
+from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT, fail, versioned
 from webhook.cli.progress import Steps
 from webhook.cli.review.text import as_text, left_alone, summary
@@ -69,30 +70,34 @@ class Report:
         return (refused and Only.REFUSED in self.only) or (warned and Only.WARNED in self.only)
 
 
-def review(
+class ReviewOptions(msgspec.Struct, frozen=True):
+    """The options of a review."""
+
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input.")
-    ] = None,
-    *,
-    filename: FilenameOption = None,
-    kustomize: KustomizeOption = None,
-    helm: HelmOption = None,
-    values: ValuesOption = None,
-    policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None,
+    ] = None
+    filename: FilenameOption = None
+    kustomize: KustomizeOption = None
+    helm: HelmOption = None
+    values: ValuesOption = None
+    policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
-    ] = None,
+    ] = None
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Namespace where a manifest names none; else default."),
-    ] = None,
+    ] = None
     only: Annotated[
         list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of; may be repeated.")
-    ] = None,
+    ] = None
     output: Annotated[
         ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
-    ] = "text",
-) -> None:
+    ] = "text"
+
+
+@with_options(ReviewOptions)
+def review(asked: ReviewOptions) -> None:
     """Show what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
 
     Each object is judged by itself as in Enforce, against tenants that use nothing yet; what a cluster says now,
@@ -101,35 +106,35 @@ def review(
     reviewed, and what is broken is named; else there is no review.
     """
     try:
-        inputs = Inputs(
-            [*(files or ()), *(filename or ())],
-            kustomize or (),
-            helm or (),
-            values or (),
-            namespace,
-            past_broken=True,
-        )
-        report = _report(inputs, policy, tenants or ())
+        report = _report(asked)
     except (BadInput, ConfigError) as error:
         fail(str(error))
-    write_report(replace(report, only=only or ()), output)
+    write_report(report, asked.output)
     if any(each.broken for each in report.left_out):
         raise typer.Exit(BAD_INPUT)
     raise typer.Exit(0 if all(finding.allowed for finding in report.findings) else REFUSED)
 
 
-def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Report:
-    """By the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
-    world = [document for path in tenants for document in _tenants_in(path, inputs.left_out)]
-    in_force = policy_in(policy)
-    asked = [with_served_version(each, in_force.kinds) for each in inputs.read()]
-    cluster = cluster_of(in_force, [*world, *asked])
+def _report(asked: ReviewOptions) -> Report:
+    """Judge by the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
+    names = [*(asked.files or ()), *(asked.filename or ())]
+    rendered = asked.kustomize or (), asked.helm or (), asked.values or ()
+    inputs = Inputs(names, *rendered, asked.namespace, past_broken=True)
+    world: list[Document] = []
+    for path in asked.tenants or ():
+        found = list(documents(str(path), inputs.left_out))
+        if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
+            raise BadInput(f"{called(str(path))}: holds no TenantQuota and no Namespace")
+        world += found
+    policy = policy_in(asked.policy)
+    objects = [with_served_version(each, policy.kinds) for each in inputs.read()]
+    cluster = cluster_of(policy, [*world, *objects])
     notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
-    notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked, world)]
-    findings = asyncio.run(_findings(judge_at(cluster, in_force), asked))
+    notes += [*_tenant_notes(cluster, policy, [*world, *objects]), *_without_tenant(cluster, policy, objects, world)]
+    findings = asyncio.run(_findings(judge_at(cluster, policy), objects))
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
-    return Report(findings, inputs.left_out, tenants=bool(cluster.known.tenants()))
+    return Report(findings, inputs.left_out, asked.only or (), tenants=bool(cluster.known.tenants()))
 
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
@@ -149,15 +154,8 @@ def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
     return msgspec.structs.replace(finding, invalid=invalid, inside=inside)
 
 
-def _tenants_in(path: Path, left_out: list[LeftOut]) -> list[Document]:
-    found = list(documents(str(path), left_out))
-    if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
-        raise BadInput(f"{called(str(path))}: holds no TenantQuota and no Namespace")
-    return found
-
-
 def _tenant_notes(cluster: ReadOnceCluster, policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
-    """What the API server would warn of when TenantQuotas and Namespaces are applied; nothing is in use yet."""
+    """Yield the warnings that whoever applies these TenantQuotas and Namespaces gets; nothing is in use yet."""
     tenants = {each.name: (each, read_tenant(each.tree)) for each in world if each.group_kind == TENANT_QUOTA}
     for document, tenant in tenants.values():
         others = [other for _, other in tenants.values() if other is not tenant]
@@ -208,7 +206,9 @@ def _written(report: Report, form: ReviewForm) -> Iterator[str]:
                 built = msgspec.to_builtins(_whole(each))
                 yield "---\n" + yaml.dump(built, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
         case "junit":
-            yield as_junit([review_suite(report.shown, report.left_out)], SUITE)
+            # A refusal is a failure, what is left alone skipped.
+            left_out = [f"{each.what}: {each}" for each in report.left_out]
+            yield as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, report.shown)), left_out)], SUITE)
         case _:
             from webhook.cli.review.sarif import as_sarif  # noqa: PLC0415 - its importlib.metadata takes long
 
@@ -242,28 +242,15 @@ def _part(part: Finding) -> dict[str, Any]:
 SUITE = "gpu-tiers review"
 
 
-def review_suite(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> JUnitSuite:
-    """A refusal is a failure, what is left alone skipped."""
-    return JUnitSuite(SUITE, tuple(map(_junit_case, findings)), [f"{each.what}: {each}" for each in left_out])
-
-
 def _junit_case(finding: Finding) -> JUnitCase:
-    document = finding.document
-    tag, kind, text = _junit_outcome(finding)
-    said = [*_junit_facts(finding), *(f"warning: {each}" for each in finding.warnings)]
-    return JUnitCase(finding.title, document.file, document.line, tag, text, kind, said)
-
-
-def _junit_outcome(finding: Finding) -> tuple[Tag | None, str, str]:
-    """Element, type and text; none where the object gets its tier."""
-    if finding.message:
-        return "failure", finding.refusal_kind, finding.message
-    return (None, "", "") if finding.tiered else ("skipped", "", f"left alone: {left_alone(finding)}")
-
-
-def _junit_facts(finding: Finding) -> Iterator[str]:
-    assignment = finding.verdict.assignment
-    if assignment is not None and assignment.tier is not None:
-        yield f"tier: {assignment.tier.name} ({assigned_by(assignment)})"
+    assignment, said = finding.verdict.assignment, [f"warning: {each}" for each in finding.warnings]
     if finding.evidence:
-        yield f"type: {finding.evidence}"
+        said.insert(0, f"type: {finding.evidence}")
+    if assignment is not None and assignment.tier is not None:
+        said.insert(0, f"tier: {assignment.tier.name} ({assigned_by(assignment)})")
+    case = JUnitCase(finding.title, finding.document.file, finding.document.line, said=said)
+    if finding.message:
+        return msgspec.structs.replace(case, tag="failure", kind=finding.refusal_kind, text=finding.message)
+    if not finding.tiered:
+        return msgspec.structs.replace(case, tag="skipped", text=f"left alone: {left_alone(finding)}")
+    return case

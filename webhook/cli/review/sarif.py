@@ -6,7 +6,7 @@ https://docs.github.com/en/code-security/code-scanning/integrating-with-code-sca
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import quote
@@ -32,13 +32,23 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
 
 
 def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
-    """The document. What was left out is a notification."""
-    results = [result for finding in findings for result in _results(finding)]
+    """Return the document. What was left out is a notification."""
+    results: list[Tree] = []
+    for finding in findings:
+        if finding.message:
+            results.append(_result(finding, finding.refusal_kind, "error", finding.message))
+        for warning in finding.told:
+            rule = warning.id if has_shown_id(warning) else OTHER_WARNING
+            results.append(_result(finding, rule, "warning", warning_words(warning)))
     rules = list(dict.fromkeys(result["ruleId"] for result in results))
     for result in results:
         result["ruleIndex"] = rules.index(result["ruleId"])
     notes = [
-        _notification("error" if each.broken else "note", f"{each.what}: {each.reason}", each.file, each.line)
+        {
+            "level": "error" if each.broken else "note",
+            "message": {"text": f"{each.what}: {each.reason}"},
+            "locations": [_location(each.file, each.line)],
+        }
         for each in left_out
     ]
     whole = not any(each.broken for each in left_out)
@@ -56,14 +66,6 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _results(finding: Finding) -> Iterator[Tree]:
-    if finding.message:
-        yield _result(finding, finding.refusal_kind, "error", finding.message)
-    for warning in finding.told:
-        rule = warning.id if has_shown_id(warning) else OTHER_WARNING
-        yield _result(finding, rule, "warning", warning_words(warning))
-
-
 def _result(finding: Finding, rule: str, level: str, text: str) -> Tree:
     document, name = finding.document, finding.title
     return {
@@ -71,30 +73,23 @@ def _result(finding: Finding, rule: str, level: str, text: str) -> Tree:
         "level": level,
         "message": {"text": f"{name}: {text}"},
         "locations": [_location(document.file, document.line) | {"logicalLocations": [{"fullyQualifiedName": name}]}],
-        "partialFingerprints": {"objectAndRule/v1": _fingerprint(document.file, name, rule, text)},
+        # the same in the next run, wherever the object has moved in its file
+        "partialFingerprints": {
+            "objectAndRule/v1": hashlib.sha256(f"{document.file}\n{name}\n{rule}\n{text}".encode()).hexdigest()[:32]
+        },
     }
 
 
-def _fingerprint(*parts: str) -> str:
-    """The same in the next run, wherever the object has moved in its file."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-
-
 def _location(file: str, line: int) -> Tree:
-    """GitHub wants a line; what was rendered has none, and the first stands for it."""
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": line or 1}}}
+    """Return a file relative to the working folder, because CI runs in the repository, and a line, which GitHub wants.
 
-
-def _uri(file: str) -> str:
-    """Relative to where the command runs, for CI runs it in the repository."""
+    Rendered objects have no line: the first stands for it.
+    """
     path = Path("stdin" if file == STDIN else file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
-
-
-def _notification(level: str, text: str, file: str, line: int) -> Tree:
-    return {"level": level, "message": {"text": text}, "locations": [_location(file, line)]}
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line or 1}}}
 
 
 def _rule(rule: str) -> Tree:

@@ -31,7 +31,7 @@ _STYLE = {"+": "green", "-": "red"}
 
 
 def as_text(finding: Finding, console: Console) -> None:
-    """One finding as a person reads it: tier, why, warnings or the refusal, and what would change."""
+    """Write one finding for a person: tier, why, warnings or the refusal, and what would change."""
     if console.is_terminal:
         console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
     else:  # rich would take as long for it as the reviews do
@@ -56,7 +56,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
 
 
 def _by_shape(finding: Finding) -> Iterator[Text]:
-    """An object that the webhook is not asked about, and each part that it will be asked about."""
+    """Yield an object that the webhook is not asked about, and each part that it will be asked about."""
     yield from (Text.assemble("  ", (name, style), ": ", _plain(text)) for name, style, text in _refusals(finding))
     yield _plain(f"  {_unknown(finding)}{BY_SHAPE}")
     for part in finding.parts:
@@ -79,7 +79,7 @@ def left_alone(finding: Finding) -> str:
 
 
 def _unknown(finding: Finding) -> str:
-    """What is said of a kind without a row: a Service of Kubernetes' own makes no pods."""
+    """Say why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
     group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
     return MAKES_NONE if own and not finding.parts else UNKNOWN
@@ -93,8 +93,14 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     yield "type", "", str(finding.evidence) if finding.evidence else "unknown"
     if assignment is not None and assignment.trace:
         yield "trace", "", " | ".join(map(sentence, assignment.trace))
-    yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
-    yield from (("placement", "", said) for said in dict.fromkeys(_placements(finding)))
+    parts = finding.pods or (finding,)
+    hooks = [
+        (hook, f" in {', '.join(hook.containers)}" if hook.containers else "") for part in parts if (hook := part.hook)
+    ]
+    said = dict.fromkeys(f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace" for hook, where in hooks)
+    yield from (("hook", "", each) for each in said)
+    placements = dict.fromkeys(part.verdict.placement for part in parts if part.verdict.placement)
+    yield from (("placement", "", each) for each in placements)
     if finding.document.placeholders:
         yield (
             "note",
@@ -104,18 +110,6 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     yield from (("note", "yellow", note) for note in finding.notes)
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
-
-
-def _hooks(finding: Finding) -> Iterator[str]:
-    for part in finding.pods or (finding,):
-        hook = part.hook
-        if hook:
-            where = f" in {', '.join(hook.containers)}" if hook.containers else ""
-            yield f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace"
-
-
-def _placements(finding: Finding) -> Iterator[str]:
-    return (part.verdict.placement for part in finding.pods or (finding,) if part.verdict.placement)
 
 
 def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -131,12 +125,14 @@ def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Without control characters: a manifest must not control the reader's terminal."""
+    """Remove control characters: a manifest must not control the reader's terminal."""
     return Text(flat(text), style)
 
 
 def _diff(finding: Finding) -> Iterator[Text]:
-    before, after = (_yaml(_without_long_notes(tree)) for tree in (finding.before, finding.after))
+    trees = map(_without_long_notes, (finding.before, finding.after))
+    written = (yaml.dump(each, Dumper=_Dumper, sort_keys=False, width=4096) for each in trees)
+    before, after = (each.splitlines() for each in written)
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
     yield _plain(f"  would change in {what}:")
     for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:
@@ -149,7 +145,7 @@ LONGEST_NOTE = 40
 
 
 def _without_long_notes(tree: Tree) -> Tree:
-    """The listener's text would fill twenty pages."""
+    """Shorten long annotations: the listener's text would fill twenty pages."""
     metadata = tree.get("metadata")
     notes = metadata.get("annotations") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(notes, dict):
@@ -171,10 +167,6 @@ def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-
-
-def _yaml(tree: Tree) -> list[str]:
-    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, width=4096).splitlines()
 
 
 _SETTLED_BY_A_LABEL = ("guess-held-back", "type-unknown")
@@ -204,18 +196,14 @@ def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
     objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
     yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
     if tiered:
-        yield f"types of those with a tier: {_grades(tiered)}"
+        counts = Counter(each.evidence.grade for each in tiered if each.evidence)
+        told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
+        yield f"types of those with a tier: {', '.join((*told, f'{len(tiered) - counts.total()} unknown'))}"
     yield from (f"refused: {_name(each)}" for each in refused)
     if (tiered or refused) and not tenants:
         yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
     yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
     yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
-
-
-def _grades(findings: Sequence[Finding]) -> str:
-    counts = Counter(each.evidence.grade for each in findings if each.evidence)
-    told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
-    return ", ".join((*told, f"{len(findings) - counts.total()} unknown"))
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:

@@ -12,8 +12,7 @@ from webhook.cli.cluster.one_object import (
     last_refusal,
     pods_of_workload,
 )
-from webhook.cli.explain.explanation import kubectl_name, refusal_of
-from webhook.cli.explain.next_pod import running_pods
+from webhook.cli.explain.explanation import kubectl_name, refusal_of, running_pods
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.unscheduled import unscheduled

@@ -1,19 +1,32 @@
-"""Finds out why the scheduler has no node for a pod: its volumes, its group, the GPUs of the nodes."""
+"""Finds out why the scheduler has no node for a pod: its volumes, its group, the GPUs of nodes, devices of DRA."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import datetime
+from decimal import Decimal
 
 from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.room_on_nodes import room
+from webhook.cluster.gpu_nodes import GpuNode, all_nodes
+from webhook.cluster.listed import device_claims, device_taint_rules, listed_namespaces, resource_slices
+from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
+from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
+from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
+from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.objects.view import all_at, at, view
+from webhook.objects.view import Tree, all_at, at, view
+from webhook.policy.checkpoint.at_risk import work_since
+from webhook.policy.devices.devices import DeviceClaim, WantedDevices, inventory
+from webhook.policy.quota.demand import asked_of
+from webhook.policy.values.gpu_supply import evicts_for_devices
+from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
+from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
+from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_for
 from webhook.report.waiting import WhyPending, lacks_a_volume, scheduler_says
 from webhook.sentences.sentence import told
 
@@ -33,23 +46,20 @@ async def unscheduled(
 
 
 async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
-    """The claims of its volumes without which it can't be scheduled, whatever GPUs are free."""
-    claims = [name for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName")]
-    told = [await _claim(asked, document.namespace, str(name), scheduler) for name in claims]
-    return [each for each in told if each]
-
-
-async def _claim(asked: AskedCluster, namespace: str, name: str, scheduler: str) -> str:
-    try:
-        found = await asked.reader.client.get(path("v1", "persistentvolumeclaims", namespace, name))
-    except NotFound:
-        return f"It waits for its volume: there is no PersistentVolumeClaim {name}."
-    except Forbidden:
-        return ""
-    phase = at(found, "status.phase")
-    if phase == "Lost" or (phase == "Pending" and lacks_a_volume(scheduler)):
-        return f"It waits for its volume: PersistentVolumeClaim {name} is {phase}."
-    return ""
+    """Return the claims of its volumes without which it can't be scheduled, whatever GPUs are free."""
+    told = list[str]()
+    for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName"):
+        where = path("v1", "persistentvolumeclaims", document.namespace, str(name))
+        try:
+            phase = at(await asked.reader.client.get(where), "status.phase")
+        except NotFound:
+            told.append(f"It waits for its volume: there is no PersistentVolumeClaim {name}.")
+        except Forbidden:
+            continue
+        else:
+            if phase == "Lost" or (phase == "Pending" and lacks_a_volume(scheduler)):
+                told.append(f"It waits for its volume: PersistentVolumeClaim {name} is {phase}.")
+    return told
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
@@ -82,3 +92,177 @@ def _group_name(pod: Pod) -> str:
     scheduled, group = pod.spec.scheduling_group, kueue_group(pod.metadata)
     named = next(named_groups(pod.metadata), None)
     return scheduled.pod_group_name if scheduled else named[1] if named else group.name if group else ""
+
+
+async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: datetime) -> Room | None:
+    """Return the room for a pod, as far as the person may read it; None for a pod that asks for no GPU.
+
+    A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. How much of
+    a shared GPU is free the scheduler alone knows.
+    """
+    # 1. Read the nodes, and tell which of the pod's resources their device plugins have.
+    waiting, weights = _waiting(asked, pod, nominated), asked.policy.weights
+    by_class = [name for name in waiting.asks if weights.has_class(name)]
+    if not waiting.asks and not pod.spec.resource_claims:
+        return None
+    lost = "where it could run, and who holds the GPUs there,"
+    nodes = await asked.reader.part("nodes", all_nodes(asked.reader.client, asked.policy), None, lost)
+    plugged = {name for each in nodes or () for name in each.offers}
+    by_plugin = {name: gpus for name, gpus in waiting.asks.items() if name not in by_class or name in plugged}
+
+    # 2. Read the pods, and whose they are, only where the nodes alone don't tell.
+    asks_plugins = replace(waiting, asks=by_plugin)
+    with_gpus = None if nodes is None else [_node_for(pod, each) for each in nodes if each.gpus]
+    by_nodes_alone = room_for(asks_plugins, with_gpus, None) if by_plugin else None
+    by_dra = bool(by_class or pod.spec.resource_claims)
+    asks_pods = by_nodes_alone is not None and with_gpus is not None and not by_nodes_alone.sentences
+    lost, pods, holders = "which GPUs are free, and who holds the others,", None, None
+    if asks_pods or by_dra:
+        pods = await asked.reader.part("pods", _pods_on_nodes(asked), None, lost)
+    if pods is not None:
+        tenant_of = await _tenants(asked)
+        holders = [_holder(each, asked, tenant_of, now) for each in pods]
+
+    # 3. The scheduler evicts where a device plugin has them.
+    rooms: list[Room] = []
+    if by_nodes_alone is not None:
+        rooms.append(room_for(asks_plugins, with_gpus, holders) if asks_pods else by_nodes_alone)
+
+    # 4. It evicts nobody where they come by DRA: for claims anywhere, for a resource where no device plugin has it.
+    if by_dra:
+        by_uid = {each.uid: holder for each, holder in zip(pods or (), holders or (), strict=True)}
+
+        def nodes_of(name: str) -> list[NodeForPod]:
+            return [_node_for(pod, each) for each in nodes or () if name not in each.offers]
+
+        asks = {name: waiting.asks[name] for name in by_class}
+        rooms += await rooms_by_devices(asked, pod, tree, waiting, asks, nodes_of, by_uid)
+    return merged(rooms) if rooms else None
+
+
+def _node_for(pod: Pod, node: GpuNode) -> NodeForPod:
+    return NodeForPod(node.name, node.offers, obstacle(pod.spec, node.labels, node.taints))
+
+
+def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
+    spec, tier = pod.spec, asked.policy.tiers.of_class(pod.spec.priority_class_name)
+    calm = "adoption" if spec.priority_class_name.endswith(NONPREEMPTING) else "never"
+    return Waiting(
+        {
+            name: gpus
+            for name, gpus in asked_of(pod, asked.policy).items()
+            if gpus and asked.policy.weights.is_whole(name)
+        },
+        spec.priority or 0,
+        tier.name if tier else "",
+        evicts="lower" if spec.preemption_policy != "Never" else "adoption" if calm == "adoption" else "never",
+        nominated=nominated,
+    )
+
+
+async def _pods_on_nodes(asked: AskedCluster) -> list[PodSummary]:
+    found: list[PodSummary] = []
+    async for pod in list_pods(asked.reader.client, asked.policy, no_claims):
+        asked.reader.steps.done()
+        if pod.node:
+            found.append(pod)
+    return found
+
+
+def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str | None], now: datetime) -> GpuHolder:
+    tier = asked.policy.tiers.of_class(pod.class_name)
+    return GpuHolder(
+        f"{pod.namespace}/{pod.name}",
+        pod.node,
+        pod.asks,
+        pod.priority,
+        tier.name if tier else pod.class_name,
+        tenant_of(pod.namespace),
+        # the API server writes as a pod's deletionTimestamp when its grace period ends
+        max((datetime.fromisoformat(pod.ends) - now).total_seconds(), 0.0) if pod.ends else None,
+        work_since(pod.gpus, now.timestamp(), None, pod.work_to_lose),
+        pod.created,
+    )
+
+
+async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
+    """Tells the tenant of a namespace, "" for none; None where labels of namespaces or tenants can't be read."""
+    reader = asked.reader
+    found = await reader.part("namespaces", listed_namespaces(reader.client), (), "the tenants of the holders")
+    known = {each.name: each for each in found}
+
+    def tenant_of(namespace: str) -> str | None:
+        home = known.get(namespace)
+        if home is None or "tenants" in reader.unread:
+            return None
+        tenant = asked.cluster.known.tenant(home)
+        return tenant.name if tenant else ""
+
+    return tenant_of
+
+
+NodesOf = Callable[[str], list[NodeForPod]]
+"""The nodes on which DRA serves a resource; of "" those on which it serves claims."""
+
+
+async def rooms_by_devices(
+    asked: AskedCluster,
+    pod: Pod,
+    tree: Tree,
+    waiting: Waiting,
+    by_class: Mapping[str, Decimal],
+    nodes_of: NodesOf,
+    pods: Mapping[str, GpuHolder],
+) -> list[Room]:
+    """Return the room for each request of DRA of a pod; `by_class` are the resources of it that DeviceClasses serve.
+
+    `pods` are those on nodes, by uid. Nothing is told of a version whose scheduler may evict for devices.
+    """
+    reader, classes = asked.reader, asked.policy.classes
+    if evicts_for_devices(await reader.part("version", server_version(reader.client), (0, 0))):
+        return []
+    lost = "which devices are free, and who holds the others,"
+    slices = await reader.part("slices", resource_slices(reader.client), None, lost)
+    claims = await reader.part("allocations", device_claims(reader.client), None, lost)
+    if slices is None or claims is None:
+        names = [*by_class, *(each.source for each in pod.spec.resource_claims)]
+        return [Room(" and ".join(names), (EVICTS_NOBODY,), None)]
+    rules = await reader.part("device_taints", device_taint_rules(reader.client), (), "which devices are tainted")
+    use = DeviceUse(inventory(slices, rules, claims, classes), pods)
+    weights = asked.policy.weights
+    rooms = [
+        replace(
+            room_by_devices(waiting, WantedDevices(device_class, int(count)), nodes_of(name), use),
+            asks=f"{written(count)} {name}",
+        )
+        for name, count in by_class.items()
+        if (device_class := weights.class_of(name))
+    ]
+    for found in _own_claims(pod, tree, claims):
+        rooms += [found] if isinstance(found, Room) else _rooms_of(found, waiting, nodes_of(""), use)
+    return rooms
+
+
+def _own_claims(pod: Pod, tree: Tree, claims: tuple[DeviceClaim, ...]) -> Iterator[DeviceClaim | Room]:
+    """Yield each claim of a pod, or why there is none yet."""
+    by_key, namespace = {each.key: each for each in claims}, pod.metadata.namespace
+    statuses = (each for _, each in all_at(tree, "status.resourceClaimStatuses.*"))
+    made = {at(each, "name"): at(each, "resourceClaimName") for each in statuses}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or made.get(entry.name)
+        found = by_key.get(f"{namespace}/{name}")
+        if found is None:
+            yield Room(
+                entry.source, (f"It waits for its claim {entry.name}: there is none of {entry.source} yet.",), None
+            )
+        else:
+            yield found
+
+
+def _rooms_of(claim: DeviceClaim, waiting: Waiting, nodes: list[NodeForPod], use: DeviceUse) -> Iterator[Room]:
+    held = [use.there.devices[key].node for key, _ in claim.held() if key in use.there.devices]
+    if held:
+        asks = f"ResourceClaim {claim.key}"
+        yield Room(asks, (f"{asks} holds its devices on {held[0]} already, so it can start there alone.",), None)
+    elif not claim.is_allocated:
+        yield from (room_by_devices(waiting, wanted, nodes, use) for _, wanted in claim.wanted())

@@ -1,24 +1,13 @@
-"""What is wrong with the tiers, quotas, hooks and webhooks of a cluster: the table of rules, one for each mistake."""
+"""The table of rules about tiers, quotas, hooks and webhooks of a cluster or of manifests.
 
-from webhook.report.lint import (
-    not_running,
-    placing,
-    priorities,
-    quota_rows,
-    registration,
-    running,
-    saving,
-    untiered_pods,
-)
-from webhook.report.lint.rule import ClusterRule
+`lint` asks all but those about workloads, which `audit` asks; `check` asks those that have a line. Findings of one
+severity are shown in the order of the chapters here, and of the functions in a chapter.
+"""
 
-RULES: tuple[ClusterRule, ...] = (
-    *registration.RULES,
-    *running.RULES,
-    *untiered_pods.RULES,
-    *priorities.RULES,
-    *quota_rows.RULES,
-    *not_running.RULES,
-    *saving.RULES,
-    *placing.RULES,
-)
+from webhook.report.lint import installation, pod_rules, quota_rules, tier_rules, workload_rules
+from webhook.report.lint.rule import LintRule
+
+_CHAPTERS = (installation, tier_rules, quota_rules, pod_rules, workload_rules)
+TABLE = tuple(each for chapter in _CHAPTERS for each in vars(chapter).values() if isinstance(each, LintRule))
+RULES = tuple(each for each in TABLE if "workloads" not in each.needs)
+AUDIT_RULES = (*(each for each in TABLE if "workloads" in each.needs), tier_rules.namespace_label)

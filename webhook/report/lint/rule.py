@@ -1,41 +1,44 @@
-"""What a rule is, and what comes of asking all of them."""
+"""A rule of `lint`, `check` or `audit`, and the report of all that were asked."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import ClusterSnapshot
+from webhook.report.lint.audited import Audited
+from webhook.report.lint.snapshot import ClusterSnapshot, Part
 from webhook.report.shown import Shown
+from webhook.sentences.fixes import FIXES
 from webhook.sentences.sentence import address
-
-T = TypeVar("T")
 
 
 class Severity(StrEnum):
-    """How bad it is, the worst first."""
+    """The severity of a finding, the worst first."""
 
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
 
-    def reaches(self, other: "Severity") -> bool:
-        """Whether it is as bad as another, or worse."""
-        order = list(Severity)
-        return order.index(self) <= order.index(other)
+    @property
+    def rank(self) -> int:
+        """0 is the worst."""
+        return list(Severity).index(self)
 
 
 class Mistake(NamedTuple):
-    """Something that a rule found: the object, and what is wrong with it."""
+    """A mistake that a rule found: the object and what is wrong with it. `workload`: the one that it is about."""
 
     where: str
     what: str
+    workload: Audited | None = None
+
+
+Check = Callable[[ClusterSnapshot], Iterator[Mistake]]
 
 
 class LintFinding(Shown, frozen=True):
-    """A mistake that was found."""
+    """A mistake as it is reported, with what to do first."""
 
     id: str
     severity: Severity
@@ -45,67 +48,67 @@ class LintFinding(Shown, frozen=True):
     see: str
 
 
-class LintRule(msgspec.Struct, Generic[T], frozen=True):
-    """A mistake that is looked for: an id, the parts of a cluster that tell it, and what to do first.
+class LintRule(msgspec.Struct, frozen=True):
+    """A mistake to look for: the parts of a snapshot that it needs, and the line of `check` that it belongs to.
 
-    `check` finds it in a cluster, in a workload of it, or in all of its workloads; it is asked only where all that it
-    needs was read. docs/lint.md says under the id why it matters and what to do.
+    It is asked only where all that it needs was read. docs/lint.md explains it under its id.
     """
 
     id: str
     severity: Severity
     needs: tuple[Part, ...]
-    check: Callable[[T], Iterator[Mistake]]
-    fix: str
+    line: str
+    check: Check
 
-    def findings(self, about: T) -> Iterator[LintFinding]:
-        for where, what in self.check(about):
-            yield LintFinding(self.id, self.severity, where, what, self.fix, address(f"docs/lint.md#{self.id}"))
+    @property
+    def fix(self) -> str:
+        return FIXES[self.id]
+
+    def finding(self, found: Mistake) -> LintFinding:
+        see = address(f"docs/lint.md#{self.id}")
+        return LintFinding(self.id, self.severity, found.where, found.what, self.fix, see)
 
 
-ClusterRule = LintRule[ClusterSnapshot]
+def rule(name: str, severity: Severity, *needs: Part, line: str = "") -> Callable[[Check], LintRule]:
+    """Make a rule of the function below, which yields the mistakes."""
+    return lambda check: LintRule(name, severity, needs, line, check)
 
 
 def clauses_once(sentences: str) -> str:
-    """Sentences of one line; what several of them end in, such as the tiers that there are, stands after the last."""
+    """Keep the last of equal clauses, such as the list of tiers that ends several sentences of a line."""
     clauses = reversed(sentences.split("; "))
     return "; ".join(reversed(dict.fromkeys(clauses)))
 
 
 def fails(findings: Iterable[LintFinding], least: Severity) -> bool:
-    """Whether one of them is as severe as `least`, or more."""
-    return any(each.severity.reaches(least) for each in findings)
+    """Tell whether a finding is at least as severe as `least`."""
+    return any(each.severity.rank <= least.rank for each in findings)
 
 
 class NotChecked(Shown, frozen=True):
-    """Rules that could not be asked, and what that takes."""
+    """Rules that could not be asked, and what that needs."""
 
     needs: str
     rules: tuple[str, ...]
 
 
 class LintReport(Shown, frozen=True):
-    """What was found, the worst first, and what was not looked at."""
+    """The findings, the worst first, and the rules that were not asked."""
 
     findings: tuple[LintFinding, ...]
     not_checked: tuple[NotChecked, ...] = ()
 
 
-def lint_report(snapshot: ClusterSnapshot, rules: Iterable[ClusterRule], ignored: Collection[str] = ()) -> LintReport:
-    order = list(Severity)
-    asked = sorted((each for each in rules if each.id not in ignored), key=lambda rule: order.index(rule.severity))
-    able = [rule for rule in asked if not _missing(rule, snapshot)]
+def lint_report(snapshot: ClusterSnapshot, rules: Iterable[LintRule], ignored: Collection[str] = ()) -> LintReport:
+    asked = sorted((each for each in rules if each.id not in ignored), key=lambda rule: rule.severity.rank)
+    missing = {
+        rule.id: ", ".join(dict.fromkeys(snapshot.unread[part] for part in rule.needs if part in snapshot.unread))
+        for rule in asked
+    }
     return LintReport(
-        tuple(finding for rule in able for finding in rule.findings(snapshot)), tuple(_not_checked(asked, snapshot))
+        tuple(rule.finding(found) for rule in asked if not missing[rule.id] for found in rule.check(snapshot)),
+        tuple(
+            NotChecked(needs, tuple(name for name, its in missing.items() if its == needs))
+            for needs in dict.fromkeys(filter(None, missing.values()))
+        ),
     )
-
-
-def _missing(rule: ClusterRule, snapshot: ClusterSnapshot) -> str:
-    """What it takes to ask a rule; "" where it can be asked."""
-    return ", ".join(dict.fromkeys(snapshot.unread[part] for part in rule.needs if part in snapshot.unread))
-
-
-def _not_checked(rules: Sequence[ClusterRule], snapshot: ClusterSnapshot) -> Iterator[NotChecked]:
-    reasons = dict.fromkeys(filter(None, (_missing(rule, snapshot) for rule in rules)))
-    for reason in reasons:
-        yield NotChecked(reason, tuple(rule.id for rule in rules if _missing(rule, snapshot) == reason))

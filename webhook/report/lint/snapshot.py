@@ -1,8 +1,9 @@
-"""What the rules look at: a cluster at one moment, as values."""
+"""A cluster or manifests at one moment, as the values that all rules look at."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal
 
 import msgspec
 
@@ -19,12 +20,50 @@ from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
-from webhook.report.cluster_parts import Part
+from webhook.report.lint.audited import Audited
 from webhook.report.replica_mark import ReplicaMark
+
+Part = Literal[
+    "classes",
+    "device_classes",
+    "tenants",
+    "accounts",
+    "namespaces",
+    "nodes",
+    "capacity",
+    "slices",
+    "allocations",
+    "device_taints",
+    "pods",
+    "gangs",
+    "pod_groups",
+    "budgets",
+    "configurations",
+    "admission_policies",
+    "certificates",
+    "policy_in_force",
+    "answer",
+    "replica",
+    "leader",
+    "failed_hooks",
+    "lost_pods",
+    "preemption_configs",
+    "version",
+    "home",
+    "owners",
+    "claims",
+    "workloads",
+]
+"""A part of a cluster that an answer needs, and that a user may or may not read.
+
+`accounts`: the status that the leader writes on TenantQuotas, which files lack. `capacity`: the GPUs of nodes are all
+that exist, because no claim allocates others. `answer`: the answer to a dry run. `replica`: what the replica that
+answered says of itself.
+"""
 
 
 class GangSeen(msgspec.Struct, frozen=True):
-    """A workload that is a gang and has not ended, with what it needs. `tenant` is its namespace's.
+    """A gang that has not ended, with the GPUs that it needs. `tenant` is its namespace's.
 
     `shards`: it is booked whole, but each of its pods works by itself.
     """
@@ -51,7 +90,7 @@ class PodGroupSeen(msgspec.Struct, frozen=True):
 
 
 class CertificateSeen(msgspec.Struct, frozen=True):
-    """A certificate by which the API server reaches the webhook, and where it lies. `ca`: one that signs others."""
+    """A certificate by which the API server reaches the webhook, and where it is stored. `ca`: it signs others."""
 
     where: str
     not_after: datetime
@@ -75,34 +114,15 @@ class FailedHook(msgspec.Struct, frozen=True):
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """What came of a dry run that asks both webhooks for a mark, after so many seconds. `said`: by the API server."""
+    """The marks on a dry run that asked both webhooks, and how long it took. `said`: the API server's words."""
 
     marks: tuple[ReplicaMark, ...]
     seconds: float = 0.0
     said: str = ""
 
 
-class Running(msgspec.Struct, frozen=True):
-    """Whether the webhook runs. `leader` is the replica that renews the Lease, "" for none.
-
-    `unread` says what it takes to tell the rest.
-    """
-
-    installed: InstalledPolicy
-    dry_run: DryRun
-    leader: str
-    unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
-
-    @property
-    def replica(self) -> ReplicaMark | None:
-        return next(iter(self.dry_run.marks), None)
-
-
-NOBODY_ASKED = Running(InstalledPolicy("", ""), DryRun(()), "")
-
-
 class Taken(msgspec.Struct, frozen=True):
-    """What pods take of a node."""
+    """The resources of a node that pods take."""
 
     gpus: Decimal = Decimal(0)
     cpu: Decimal = Decimal(0)
@@ -110,9 +130,10 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True):
-    """A cluster, as far as it was read. `unread` says of each part that was not, what it takes to read it.
+    """A cluster or manifests, as far as they were read. `unread` says what reading each other part needs.
 
     `pods` are those with GPUs; `taken` is what all pods take of the nodes, by node. `version` is major and minor.
+    `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
     """
 
     policy: TierPolicy
@@ -129,13 +150,21 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     configurations: tuple[WebhookConfiguration, ...] = ()
     admission_policies: tuple[AdmissionPolicy, ...] = ()
     certificates: tuple[CertificateSeen, ...] = ()
-    running: Running = NOBODY_ASKED
+    installed: InstalledPolicy = InstalledPolicy("", "")
+    dry_run: DryRun = DryRun(())
+    leader: str = ""
     failed_hooks: tuple[FailedHook, ...] = ()
     lost_pods: tuple[PodSummary, ...] = ()
     preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)
     supply: GpuSupply = NO_SUPPLY
+    workloads: tuple[Audited, ...] = ()
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def replica(self) -> ReplicaMark | None:
+        """The replica that answered the dry run."""
+        return next(iter(self.dry_run.marks), None)
 
     @property
     def pods_by_namespace(self) -> dict[str, list[PodSummary]]:
@@ -146,7 +175,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def in_force(self) -> list[Tenant]:
-        """The tenants whose quotas are charged here."""
+        """Return the tenants whose quotas are charged here."""
         return [each.tenant for each in self.tenants if each.tenant and not each.tenant.charged_elsewhere]
 
 
@@ -159,5 +188,5 @@ def some_of(names: Iterable[str]) -> str:
 
 
 def number_of(number: int, noun: str) -> str:
-    """A number with its noun: 1 pod, 2 pods."""
+    """Write a number with its noun: 1 pod, 2 pods."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

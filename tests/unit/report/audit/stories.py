@@ -4,13 +4,15 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import a_policy
+from tests.unit.report.lint.asking import NOW
 from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.workloads.workload_types import WorkloadType
-from webhook.report.audit.audit_report import AuditReport, audit_report
-from webhook.report.audit.audited import Audited, PodsAlike
+from webhook.report.audit_report import AuditReport, audit_report
+from webhook.report.lint.audited import Audited, PodsAlike
+from webhook.report.lint.snapshot import ClusterSnapshot
 from webhook.report.object_verdict import HookDue, VerdictName
 
 POLICY = a_policy()
@@ -61,7 +63,7 @@ def tenant(name: str = "alpha", **more: Any) -> Tenant:
 
 def report(*audited: Audited, ignored: tuple[str, ...] = ()) -> AuditReport:
     """The audit of these workloads."""
-    return audit_report(audited, POLICY, ignored)
+    return audit_report(ClusterSnapshot(POLICY, NOW, workloads=audited), ignored)
 
 
 def told(*audited: Audited) -> list[str]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from webhook.cli.audit import audit_answer
-from webhook.report.audit.audit_report import QUOTAS_AS_IF_EMPTY, AuditCounts, quota_note
+from webhook.report.audit_report import QUOTAS_AS_IF_EMPTY, AuditCounts, quota_note
 from webhook.report.lint.rule import Severity, fails
 
 from .stories import pods, report, tenant, unseen, workload

@@ -14,7 +14,7 @@ from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import lint_report
-from webhook.report.lint.snapshot import ClusterSnapshot, DryRun, Running
+from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 from webhook.report.replica_mark import ReplicaMark
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -31,21 +31,21 @@ def marks(**fields: Any) -> tuple[ReplicaMark, ...]:
     return tuple(ReplicaMark(webhook=each, **(well | fields)) for each in ("mutate", "validate"))  # type: ignore[arg-type]
 
 
-def running(**parts: Any) -> Running:
+def running(**parts: Any) -> dict[str, Any]:
     """A webhook that is well, but for these parts."""
     well = {
         "installed": InstalledPolicy("gpu-tiers/gpu-tiers", FILE, PUBLISHED),
         "dry_run": DryRun(marks(), 0.1),
         "leader": "gpu-tiers-7f",
     }
-    return Running(**(well | parts))
+    return well | parts
 
 
 def a_cluster(policy: TierPolicy | None = None, **parts: Any) -> ClusterSnapshot:
     """A cluster of that policy with these parts."""
     policy = policy or a_policy()
     classes = {name: live for name, live in live_classes(policy).items() if name != "house"}
-    return ClusterSnapshot(policy, NOW, **{"classes": classes, "running": running(), **parts})
+    return ClusterSnapshot(policy, NOW, **{"classes": classes, **running(), **parts})
 
 
 def found(rule: str, cluster: ClusterSnapshot) -> list[str]:

@@ -102,9 +102,9 @@ def test_the_classes_of_a_policy_that_is_just_arriving_are_of_no_former_tier() -
     """Helm has made them, and the kubelet has not brought the file yet: to delete them would have the tier refused."""
     cluster = with_classes(PriorityClass("acme-prod", 9000, ours=True))
     arriving = running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE + "\nmode: Enforce", PUBLISHED))
-    assert found("class-of-former-tier", replace(cluster, running=arriving)) == []
+    assert found("class-of-former-tier", replace(cluster, **arriving)) == []
     broken = running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, replace(PUBLISHED, problem="mode: no")))
-    assert found("class-of-former-tier", replace(cluster, running=broken)) == [], "the file may have it"
+    assert found("class-of-former-tier", replace(cluster, **broken)) == [], "the file may have it"
     assert len(found("class-of-former-tier", cluster)) == 1, "the file is in force"
 
 

@@ -8,9 +8,10 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.audit.audited import Audited, AuditStanding, standing_of
-from webhook.report.audit.contradictions import OVER_QUOTA, WORKLOAD_RULES, WorkloadUnder
-from webhook.report.lint.rule import LintFinding, Severity
+from webhook.report.lint import AUDIT_RULES
+from webhook.report.lint.audited import Audited, AuditStanding, standing_of
+from webhook.report.lint.rule import LintFinding
+from webhook.report.lint.snapshot import ClusterSnapshot
 from webhook.report.object_verdict import NONE
 from webhook.report.shown import Gpus, Shown, as_number
 
@@ -18,16 +19,16 @@ QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and
 
 
 class Share(Shown, frozen=True):
-    """So many workloads, and the GPUs of their pods."""
+    """A number of workloads, and the GPUs of their pods."""
 
     workloads: int
     gpus: Gpus
 
 
 class AuditCounts(Shown, frozen=True):
-    """All workloads of a tenant that get or have a tier, and how they stand. `tenant` is "none" where nobody's is.
+    """The workloads of a tenant with a tier, and how many are in each state. `tenant` is "none" without a tenant.
 
-    One that has demoted pods is counted in each tier in which its pods run.
+    A workload with demoted pods is counted in each tier in which its pods run.
     """
 
     tenant: str
@@ -37,6 +38,10 @@ class AuditCounts(Shown, frozen=True):
     changed: Share
     refused: Share
     before: Share
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        return self.all, self.agrees, self.changed, self.refused, self.before
 
 
 class AuditReport(msgspec.Struct, frozen=True):
@@ -55,41 +60,40 @@ class AuditReport(msgspec.Struct, frozen=True):
 
 
 def audit_report(
-    audited: Iterable[Audited],
-    policy: TierPolicy,
-    ignored: Collection[str] = (),
-    notes: Sequence[str] = (),
-    of_namespaces: Iterable[LintFinding] = (),
-    unread: Sequence[str] = (),
+    snapshot: ClusterSnapshot, ignored: Collection[str] = (), notes: Sequence[str] = (), unread: Sequence[str] = ()
 ) -> AuditReport:
-    """The report, those rules aside that are ignored. Errors come first."""
-    ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
-    asked = [rule for rule in WORKLOAD_RULES if rule.id not in ignored]
-    told = {id(each): [f for rule in asked for f in rule.findings(WorkloadUnder(each, policy))] for each in ordered}
-    of_tenants = [] if OVER_QUOTA.id in ignored else OVER_QUOTA.findings(ordered)
-    of_labels = (each for each in of_namespaces if each.id not in ignored)
-    found = [*(each for some in told.values() for each in some), *of_tenants, *of_labels]
-    severities = list(Severity)
+    """Return the report on the snapshot's workloads, without the rules that are ignored. Errors come first."""
+    by_name = sorted(
+        snapshot.workloads, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source)
+    )
+    snapshot = replace(snapshot, workloads=tuple(by_name))
+    asked = [rule for rule in AUDIT_RULES if rule.id not in ignored]
+    found = [(mistake.workload, rule.finding(mistake)) for rule in asked for mistake in rule.check(snapshot)]
+    ids: dict[int, list[str]] = {id(each): [] for each in by_name}
+    for about, finding in found:
+        ids.get(id(about), []).append(finding.id)
+    places = {key: place for place, key in enumerate(ids)}
+    found.sort(key=lambda each: (each[1].severity.rank, places.get(id(each[0]), len(places))))
     return AuditReport(
-        mode=policy.mode.name,
-        total=_counts("all", "-", ordered),
-        tenants=tuple(_by_tenant(ordered, policy)),
-        findings=tuple(sorted(found, key=lambda each: severities.index(each.severity))),
-        workloads=tuple(replace(each, findings=tuple(f.id for f in told[id(each)])) for each in ordered),
+        mode=snapshot.policy.mode.name,
+        total=_counts("all", "-", by_name),
+        tenants=tuple(_by_tenant(by_name, snapshot.policy)),
+        findings=tuple(finding for _, finding in found),
+        workloads=tuple(replace(each, findings=tuple(ids[id(each)])) for each in by_name),
         notes=tuple(notes),
         unread=tuple(unread),
     )
 
 
 def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
-    """On workloads without pods in a tenant with a quota: why they have none may be that it is full."""
+    """Note that a full quota may be why workloads of a tenant have no pods."""
     waiting = (each for each in audited if each.tiers and not each.message and not each.existing)
     if any(each.tenant and each.tenant.rows for each in waiting):
         yield QUOTAS_AS_IF_EMPTY
 
 
 def _by_tenant(audited: Sequence[Audited], policy: TierPolicy) -> Iterator[AuditCounts]:
-    """The highest tier first; what gets none comes last."""
+    """Yield counts by tenant and tier, the highest tier first, and last those without."""
     groups: dict[tuple[str, str], list[Audited]] = {}
     for each in audited:
         for tier, pods in each.by_tier.items():

@@ -11,7 +11,7 @@ from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
 
 
 class AuditStanding(StrEnum):
-    """What the policy means to a workload: the first that applies."""
+    """The state of a workload under the policy: the first that applies."""
 
     REFUSED = "refused"
     BEFORE = "before"
@@ -20,18 +20,17 @@ class AuditStanding(StrEnum):
 
 
 class PodsAlike(msgspec.Struct, frozen=True):
-    """Pods of a workload that have the same: those that exist, or those that its template would make.
+    """Like pods of a workload: those that exist, or those that its template would make.
 
     `gpus` are those of all of them. `tier` is the one in whose rows they count, by their class. `marked`: gpu-tiers has
-    seen them at admission. `wait`: for quota, behind our gate, so that they take nothing. `hook`: each of their
-    containers with GPUs has a preStop.
+    seen them at admission. `wait`: they are gated for quota, so they use nothing. `hook`: each of their containers with
+    GPUs has a preStop.
     """
 
     count: int
     gpus: Decimal
     class_name: str = ""
     priority: int = 0
-    preempts: bool = True
     tier: str | None = None
     flavor: str | None = None
     exist: bool = True
@@ -43,7 +42,7 @@ class PodsAlike(msgspec.Struct, frozen=True):
 
 
 class Audited(ObjectVerdict, frozen=True, kw_only=True):
-    """The verdict on a workload that holds GPUs or asks for a tier, with its pods.
+    """The verdict on a workload that has GPU pods or asks for a tier, with its pods.
 
     `classes` are those that its pods would get, with their values. `findings` are the ids of what contradicts it.
     """
@@ -67,17 +66,17 @@ class Audited(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def due(self) -> str:
-        """The first tier that it would get; "" where there is none."""
+        """Return the first tier that it would get; "" where there is none."""
         return self.tiers[0].name if self.tiers else ""
 
     @property
     def counted_as(self) -> str:
-        """The tier that it would get, else the one that its pods count in; "" where there is none."""
+        """Return the tier that it would get, else the one that its pods count in; "" where there is none."""
         return self.due or next((each.tier for each in self.pods if each.tier), "")
 
     @property
     def by_tier(self) -> Mapping[str, tuple[PodsAlike, ...]]:
-        """Its pods by the tier that they count in: a demoted one in that in which it runs, any other in a new one's."""
+        """Return its pods by the tier that they count in: a demoted pod by its own, any other by that of a new one."""
         tiers = [each.tier if each.demoted and each.tier else self.counted_as for each in self.pods]
         there = {
             name: tuple(each for each, tier in zip(self.pods, tiers, strict=True) if tier == name) for name in tiers
@@ -86,7 +85,7 @@ class Audited(ObjectVerdict, frozen=True, kw_only=True):
 
 
 def with_another_class(found: Audited) -> list[PodsAlike]:
-    """Pods that gpu-tiers has seen and that run as something else than new ones would; a demoted one has its reason."""
+    """Return pods that gpu-tiers has seen and that run otherwise than new ones would, except demoted ones."""
     due = found.classes
     held_to_it = (each for each in found.existing if due and each.marked and not each.demoted)
     return [each for each in held_to_it if due.get(each.class_name) != each.priority]
@@ -98,12 +97,12 @@ def without_hook(found: Audited) -> list[PodsAlike]:
 
 
 def _has(pods: PodsAlike, hook: HookDue) -> bool:
-    """`sigterm` is the grace period alone."""
+    """Tell whether pods have a hook; that of `sigterm` is the grace period alone."""
     return pods.grace >= hook.grace_period_seconds if hook.kind == "sigterm" else pods.hook
 
 
 def standing_of(found: Audited) -> AuditStanding:
-    """Where the policy leaves a workload. One without pods is changed if it gets a tier that it does not name."""
+    """Return the state of a workload. One without pods is changed if it gets a tier that it does not name."""
     if found.message:
         return AuditStanding.REFUSED
     if any(not each.marked for each in found.existing):

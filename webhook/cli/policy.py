@@ -1,0 +1,351 @@
+"""`gpu-tiers policy`: whether a policy file would be taken, and what changes for workloads if it is active."""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from webhook.cli.cluster.gathering import Gathering
+from webhook.cli.cluster.installed import fields_named, policy_in_force, policy_named
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.workloads import workloads_of
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.finding import is_fact, verdict_of
+from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
+from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, in_all, judged_quickly
+from webhook.cli.options import with_options
+from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cli.progress import Steps
+from webhook.cluster.offline import ClusterAbout
+from webhook.config.errors import ConfigError
+from webhook.config.load import DEFAULT_PRESET
+from webhook.policy.quota.conditions import unknown_names
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier
+from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
+
+
+class Effect(Enum):
+    """What a change means to whoever owns the object: the first that applies, as one and as several say it."""
+
+    UNREADY = ("is no longer Ready", "are no longer Ready")
+    READY = ("becomes Ready", "become Ready")
+    REFUSED = ("is refused", "are refused")
+    LET_IN = ("is let in", "are let in")
+    GAINED = ("gets a tier", "get a tier")
+    LOST = ("loses its tier", "lose their tier")
+    UP = ("goes up", "go up")
+    DOWN = ("goes down", "go down")
+    MOVED = ("changes its tier", "change their tier")
+    HOOK = ("changes its hook", "change their hook")
+    WARNED = ("changes its warnings", "change their warnings")
+
+
+class FieldChange(msgspec.Struct, frozen=True):
+    """A field that differs; a tier with the step that decided it, a refusal with its sentence."""
+
+    field: str
+    old: str
+    new: str
+
+
+class ObjectChange(msgspec.Struct, frozen=True):
+    """An object of which something differs. `source` is its place in a file, "" in a cluster."""
+
+    source: str
+    kind: str
+    namespace: str
+    name: str
+    effect: Effect
+    fields: tuple[FieldChange, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+
+
+def changes_summary(changes: Sequence[ObjectChange], objects: int) -> str:
+    """Sum them up, such as: `3 of 120 objects change: 1 is refused, 2 go up`."""
+    counts = Counter(each.effect for each in changes)
+    effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
+    change = "changes" if len(changes) == 1 else "change"
+    told = f": {effects}" if effects else ""
+    return f"{len(changes)} of {objects} {'object' if objects == 1 else 'objects'} {change}{told}"
+
+
+def tenant_changes(tenants: Iterable[Tenant], old: TierPolicy, new: TierPolicy) -> Iterator[ObjectChange]:
+    """Yield the TenantQuotas whose condition Ready changes: only one of the policies knows all their names."""
+    for each in sorted(tenants, key=lambda tenant: tenant.name):
+        before, after = (
+            "; ".join(f"{reason}: {told}" for reason, told in unknown_names(each, policy)) for policy in (old, new)
+        )
+        if bool(before) != bool(after):
+            field = FieldChange("Ready", before or "InForce", after or "InForce")
+            effect = Effect.UNREADY if after else Effect.READY
+            yield ObjectChange("", TENANT_QUOTA.kind, "", each.name, effect, (field,))
+
+
+def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange]:
+    """Yield what differs. An object that either policy refuses does not run, so nothing else is compared."""
+    denied = [each.verdict is VerdictName.DENIED for each in (before, after)]
+    if any(denied):
+        yield from () if all(denied) else (FieldChange("verdict", _with_reason(before), _with_reason(after)),)
+        return
+    if before.verdict is not after.verdict:
+        yield FieldChange("verdict", before.verdict, after.verdict)
+    if before.ranks != after.ranks:
+        yield FieldChange("tier", _with_step(before), _with_step(after))
+    if before.hooks_with_grace != after.hooks_with_grace:
+        yield FieldChange("hook", before.hooks_with_grace, after.hooks_with_grace)
+    if set(before.warnings) != set(after.warnings):
+        gone = [each for each in before.warnings if each not in after.warnings]
+        come = [each for each in after.warnings if each not in before.warnings]
+        yield FieldChange("warnings", "; ".join(gone) or NONE, "; ".join(come) or NONE)
+
+
+def _with_reason(found: ObjectVerdict) -> str:
+    reason = found.message or _with_step(found)
+    return found.verdict if reason == NONE else f"{found.verdict}: {reason}"
+
+
+def _with_step(found: ObjectVerdict) -> str:
+    return f"{found.ranks} ({found.step})" if found.tiers else NONE
+
+
+def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> Effect:
+    if (before.verdict is VerdictName.DENIED) != (after.verdict is VerdictName.DENIED):
+        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.LET_IN
+    if bool(before.tiers) != bool(after.tiers):
+        return Effect.GAINED if after.tiers else Effect.LOST
+    if before.ranks != after.ranks:
+        return _direction(before.tiers[0], after.tiers[0], policy)
+    return Effect.HOOK if before.hooks_with_grace != after.hooks_with_grace else Effect.WARNED
+
+
+def _direction(old: Tier, new: Tier, policy: TierPolicy) -> Effect:
+    """Tell up from down if the new policy ranks both tiers, or the tier of one name has another value."""
+    value = old.value
+    if old.name != new.name:
+        known = policy.tiers.get(old.name)
+        value = known.value if known else new.value
+    if value == new.value:
+        return Effect.MOVED
+    return Effect.UP if new.value > value else Effect.DOWN
+
+
+class Comparison:
+    """Compares objects under the old policy and the new one, by themselves or as workloads that are gathered."""
+
+    def __init__(self, judged_by: Callable[[TierPolicy], ClusterAbout], old: TierPolicy, new: TierPolicy) -> None:
+        self._ways = [(judged_by(policy), policy) for policy in (old, new)]
+        self.gathering: Gathering[tuple[bool, ObjectChange | None]] = Gathering(both(old, new).kinds, self.judged)
+
+    @property
+    def objects(self) -> int:
+        """Return how many workloads either policy says anything of."""
+        return sum(any(concerned for concerned, _ in each.judged) for each in self.gathering.found.values())
+
+    @property
+    def changes(self) -> list[ObjectChange]:
+        """Return at most one change for each workload, by namespace, kind and name."""
+        found = []
+        for each in self.gathering.found.values():
+            change = next((change for _, change in each.judged if change), None)
+            if change:
+                found.append(replace(change, kind=each.kind.kind, name=each.name))
+        return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
+
+    async def judged(self, document: Document) -> tuple[bool, ObjectChange | None]:
+        """Tell whether either policy says anything of an object, and what changes."""
+        old, new = [
+            verdict_of(await judged_quickly(document, facts(document), policy), adoption=policy.adoption)
+            for facts, policy in self._ways
+        ]
+        concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
+        fields = tuple(_fields(old, new))
+        if not fields:
+            return concerned, None
+        effect = _effect(old, new, self._ways[1][1])
+        return concerned, ObjectChange(new.source, new.kind, new.namespace, new.name, effect, fields)
+
+
+def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
+    """Return a policy with the kinds and GPUs of both, so that what either leaves alone is read too."""
+    others = tuple(row for row in old.kinds.rows if row.group_kind not in new.kinds.by_kind)
+    return replace(
+        new,
+        kinds=new.kinds.with_rows(others),
+        resources=(*old.resources, *new.resources),
+        device_classes=(*old.device_classes, *new.device_classes),
+        shares=tuple(dict.fromkeys((*old.shares, *new.shares))),
+    )
+
+
+CHANGES = 1
+NAME_BOTH = "name the old policy too: policy diff OLD NEW"
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Look at policy files.")
+
+
+@app.callback()
+def policy_commands() -> None:
+    """Look at policy files."""
+
+
+class DiffOptions(msgspec.Struct, frozen=True):
+    """The options of a comparison."""
+
+    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset. Alone it is the new one.")]
+    new: Annotated[str | None, typer.Argument(metavar="NEW", help="Policy file or preset.")] = None
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE|FOLDER|-", help="Manifests of workloads; - is standard input. Without any, the cluster."
+        ),
+    ] = None
+    filename: FilenameOption = None
+    tenants: TenantsOption = None
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Compare this one alone; of manifests, that of those that name none."),
+    ] = None
+    output: FormOption = "table"
+    kubeconfig: KubeconfigOption = None
+    context: ContextOption = None
+
+
+@app.command("diff")
+@with_options(DiffOptions)
+def diff(asked: DiffOptions) -> None:
+    """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
+
+    `policy diff NEW` compares the policy in force with a new one for all workloads with GPUs of the cluster, as kubectl
+    diff compares what is live with a file; `policy diff OLD NEW` does so for two policies. With manifests no cluster is
+    asked. Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
+    Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
+    """
+    target, named = Target(asked.kubeconfig, asked.context), [*(asked.workloads or ()), *(asked.filename or ())]
+    if named:
+        target.refuse_if_named("about manifests")
+        compared = _of_files(asked.old, asked.new, Inputs(named, namespace=asked.namespace), asked.tenants or ())
+    elif asked.tenants:
+        fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
+    else:
+        before, after = (asked.old, asked.new) if asked.new else (None, asked.old)
+        compared = answered(lambda: _of_cluster(before, after, asked.namespace, target))
+    notes = [changes_summary(compared.changes, compared.objects), *compared.notes]
+    write(answer(compared.changes, compared.objects, notes, compared.missing), asked.output)
+    sys.stdout.flush()
+    raise typer.Exit(CHANGES if compared.changes else 0)
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """The changes among the objects, and notes that no object shows."""
+
+    changes: Sequence[ObjectChange]
+    objects: int
+    notes: Sequence[str]
+    missing: Sequence[str] = ()
+
+
+def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]) -> Compared:
+    if new is None:
+        fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
+    try:
+        policies = policy_named(old), policy_named(new)
+        world = [each for path in tenants for each in documents(str(path))]
+        asked = inputs.read()
+        judged = [each for each in asked if not is_fact(each)]
+        comparison = Comparison(lambda policy: in_all(cluster_of(policy, [*world, *asked])), *policies)
+        quotas = [read_tenant(each.tree) for each in (*world, *asked) if each.group_kind == TENANT_QUOTA]
+        of_tenants = [*tenant_changes(quotas, *policies)]
+        changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
+    except (BadInput, ConfigError) as error:
+        fail(str(error))
+    notes = [*_notes(*policies)]
+    if not quotas:
+        notes.append(NO_TENANTS)
+    notes += [f"left out: {each}" for each in inputs.left_out]
+    return Compared(changes, len(judged) + len(of_tenants), notes)
+
+
+async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
+    found: list[ObjectChange] = []
+    with Steps() as steps:
+        steps.begin("judging", len(asked))
+        for each in asked:
+            _, change = await comparison.judged(each)
+            found += [change] if change else []
+            steps.done()
+    return found
+
+
+async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
+    """Read the cluster once for both policies. What asks for GPUs under neither is left alone, and not counted."""
+    after = policy_named(new)
+    async with target.client() as client:
+        before = await policy_in_force(client, old, instead=NAME_BOTH)
+        async with cluster_reader(client, both(before, after)) as reader:
+            there = await workloads_of(reader, namespace)
+            comparison = Comparison(
+                there.judged_by, *(replace(each, classes=reader.policy.classes) for each in (before, after))
+            )
+            await there.gather(comparison.gathering, namespace)
+            notes = [*_notes(before, after), *there.notes]
+            tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
+            of_tenants = [*tenant_changes(tenants, before, after)]
+            changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
+            return Compared(changes, objects, notes, reader.missing())
+
+
+def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
+    if old.mode is not new.mode:
+        yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
+
+
+def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
+    """Return the changes, field by field; the object is named with its first."""
+    rows = [
+        ("" if number else each.title, change.field, f"{change.old} → {change.new}")
+        for each in changes
+        for number, change in enumerate(each.fields)
+    ]
+    value = {"objects": objects, "changed": len(changes), "changes": [_record(each) for each in changes]}
+    return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes, missing)
+
+
+def _record(change: ObjectChange) -> dict[str, Any]:
+    return {
+        "source": change.source,
+        "kind": change.kind,
+        "namespace": change.namespace,
+        "name": change.name,
+        "effect": change.effect.name.lower().replace("_", "-"),
+        "fields": change.fields,
+    }
+
+
+@app.command("check")
+def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Policy file or preset.")]) -> None:
+    """Say what is wrong with a policy file, each mistake with its field's path. Exits with 2 if anything is.
+
+    A good one is summed up in one line. The webhook refuses the same mistakes, so ask before you install.
+    """
+    try:
+        found = fields_named(file)
+    except ConfigError as error:
+        fail(str(error))
+    preset = DEFAULT_PRESET if found.preset is None else found.preset
+    tiers = ", ".join(f"{tier.name} {tier.value}" for tier in sorted(found.tiers, key=lambda tier: -tier.value))
+    told = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
+    typer.echo(f"{file}: good. {told}")

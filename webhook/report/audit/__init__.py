@@ -1,1 +1,0 @@
-"""What the policy would do to each workload that there is, and what contradicts it."""

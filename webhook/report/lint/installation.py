@@ -1,0 +1,211 @@
+"""Rules about the installation: how the API server asks gpu-tiers, who else it asks, and whether the webhook runs."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from webhook.cluster.webhook_configurations import (
+    KINDS,
+    OF_GATES,
+    OF_PODS,
+    WebhookConfiguration,
+    missing_kinds,
+    without,
+)
+from webhook.config.published import digest_of, place_beside
+from webhook.policy.values.facts import NAME_LABEL
+from webhook.policy.values.tier_policy import Mode
+from webhook.report.lint.rule import Mistake, Severity, clauses_once, rule
+from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of, some_of
+
+GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev", "resourceclaims.validate.gpu-tiers.dev")
+"""The entries whose failurePolicy depends on the mode."""
+
+
+@rule("webhook-missing", Severity.ERROR, "configurations", line="registered")
+def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find the kind of configuration of which there is none of gpu-tiers: it needs both."""
+    for kind, lacks in without(missing_kinds(snapshot.configurations)):
+        yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
+
+
+@rule("guard-missing", Severity.ERROR, "configurations", "admission_policies", line="registered")
+def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find missing policies by which the API server itself refuses. Without any webhook nothing is installed."""
+    if not any(_ours(snapshot)):
+        return
+    if not any(each.keeps_gates for each in snapshot.admission_policies):
+        yield Mistake("ValidatingAdmissionPolicy", f"none of gpu-tiers whose name ends with {OF_GATES} is there")
+    for each in snapshot.admission_policies:
+        if not each.actions:
+            yield Mistake(str(each), "no binding names it, so the API server does not ask it")
+        elif each.keeps_gates and "Deny" not in each.actions:
+            yield Mistake(str(each), f"its binding says {some_of(sorted(each.actions))}, not Deny")
+
+
+@rule("ca-bundle-empty", Severity.ERROR, "configurations", line="registered")
+def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find webhooks behind a Service without a CA; one behind a URL may have a certificate that everybody trusts."""
+    for each in _ours(snapshot):
+        empty = [
+            entry.name for entry in each.webhooks if entry.client_config.service and not entry.client_config.ca_bundle
+        ]
+        if empty:
+            what = f"{len(empty)} of {number_of(len(each.webhooks), 'webhook')} without caBundle"
+            yield Mistake(str(each), f"{what}: {some_of(empty)}")
+
+
+@rule("failure-policy-differs", Severity.ERROR, "configurations", line="registered")
+def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a failurePolicy that differs from the chart's: Fail in Enforce, otherwise Ignore."""
+    due = "Fail" if snapshot.policy.mode is Mode.Enforce else "Ignore"
+    for each in _ours(snapshot):
+        for entry in each.webhooks:
+            if entry.name in GATES and entry.failure_policy != due:
+                what = f"{entry.name} has failurePolicy {entry.failure_policy}; mode {snapshot.policy.mode.name} needs "
+                yield Mistake(str(each), what + due)
+
+
+@rule("exempt-by-label", Severity.WARNING, "configurations")
+def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find webhooks that a label switches off. The chart exempts by name alone, which nobody can choose."""
+    for each in _ours(snapshot):
+        keys = {line.key for entry in each.webhooks for line in (*entry.namespaces, *entry.objects)} - {NAME_LABEL}
+        if keys:
+            yield Mistake(str(each), f"asks only where the label {some_of(sorted(keys))} allows it")
+
+
+@rule("later-webhook", Severity.WARNING, "configurations")
+def later_webhook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find other webhooks that may change pods after ours: configurations are called in the order of their names."""
+    own = max((each.metadata.name for each in _ours(snapshot) if each.kind == KINDS[0]), default=None)
+    for each in snapshot.configurations if own else ():
+        later = each.kind == KINDS[0] and not each.is_ours and each.metadata.name > (own or "")
+        entries = [entry.name for entry in each.webhooks if entry.meets_new_pods] if later else []
+        if entries:
+            yield Mistake(str(each), f"is called after {own}, and may change pods: {some_of(entries)}")
+
+
+def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
+    return (each for each in snapshot.configurations if each.is_ours)
+
+
+SOON = timedelta(days=14)
+"""A certificate that nobody has renewed by then: gpu-tiers renews its own 30 days before, cert-manager too."""
+
+
+@rule("certificate-expired", Severity.ERROR, "certificates", line="certificates")
+def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a serving certificate that has expired."""
+    for each in snapshot.certificates:
+        if not each.ca and each.not_after <= snapshot.now:
+            yield Mistake(each.where, _end(each, snapshot))
+
+
+@rule("certificate-expires", Severity.WARNING, "certificates", line="certificates")
+def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a serving certificate that expires soon."""
+    for each in snapshot.certificates:
+        if not each.ca and timedelta(0) < each.not_after - snapshot.now < SOON:
+            yield Mistake(each.where, _end(each, snapshot))
+
+
+@rule("ca-expires", Severity.ERROR, "configurations", line="certificates")
+def ca_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a CA in caBundle that expires soon. While a CA is replaced there are two, and the old one may end."""
+    for where in dict.fromkeys(each.where for each in snapshot.certificates if each.ca):
+        last = max((each for each in snapshot.certificates if each.where == where), key=lambda each: each.not_after)
+        if last.not_after - snapshot.now < SOON:
+            yield Mistake(where, f"the CA in caBundle {_end(last, snapshot)}")
+
+
+def _end(found: CertificateSeen, snapshot: ClusterSnapshot) -> str:
+    left = found.not_after - snapshot.now
+    if left <= timedelta(0):
+        return f"expired on {found.not_after:%Y-%m-%d}"
+    return f"expires on {found.not_after:%Y-%m-%d}, in {number_of(left.days, 'day')}"
+
+
+WEBHOOKS = ("mutate", "validate")
+A_WAIT = 1.0
+"""Seconds: the timeout of each webhook is longer, and a call that fails by itself takes less."""
+OLDEST_WATCH = 150
+"""Seconds: the API server says something on each watch about once a minute."""
+
+
+@rule("webhook-silent", Severity.ERROR, "answer", line="webhook")
+def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find webhooks that did not mark a dry run. Under Ignore the API server waits for them, and goes on silently."""
+    asked = snapshot.dry_run
+    missing = [each for each in WEBHOOKS if each not in {mark.webhook for mark in asked.marks}]
+    if missing:
+        # The API server tells nobody how a call under Ignore ended: only the time shows it.
+        why = "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+        if asked.seconds >= A_WAIT:
+            why = "it waited for an answer: replicas hang, or the way to them is closed"
+        said = asked.said or f"the API server let it pass, as failurePolicy Ignore has it, and {why}"
+        yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s: {said}")
+
+
+@rule("policy-not-taken", Severity.ERROR, "policy_in_force", line="policy")
+def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Report why the leader did not take the policy file."""
+    found = snapshot.installed
+    told = found.published
+    if told and found.gone:
+        kept = f"that of {told.since} stays in force"
+        yield Mistake(f"ConfigMap {found.where}", f"does not exist, so no new replica can start; {kept}")
+    elif told and told.problem and told.digest == digest_of(found.file):
+        what = f"in force since {told.since}, but not as it should be: {clauses_once(told.problem)}"
+        yield Mistake(f"ConfigMap {found.where}", what)
+    elif told and told.problem:
+        since = told.since
+        kept = f"that of {since} stays in force" if since else "none is in force"
+        yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {clauses_once(told.problem)}")
+
+
+@rule("policy-not-yet-taken", Severity.WARNING, "policy_in_force", line="policy")
+def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
+    found = snapshot.installed
+    if found.published is None:
+        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is in force")
+    elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
+        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is in force still")
+
+
+@rule("replica-differs", Severity.WARNING, "policy_in_force", "replica", line="replica")
+def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Compare the replica that answered with the leader; other replicas are not known."""
+    replica, published = snapshot.replica, snapshot.installed.published
+    if replica is None or published is None:
+        return
+    if replica.policy != published.digest:
+        has = f"has policy {replica.policy} in force, the leader {published.digest}"
+        yield Mistake(f"replica {replica.replica}", has)
+    elif not replica.taken and not published.problem:
+        yield Mistake(f"replica {replica.replica}", "did not take the policy file that the leader took")
+
+
+@rule("no-leader", Severity.ERROR, "leader", line="leader")
+def no_leader(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a Lease that nobody renews. It is watched for as long as it lasts, so no clocks are compared."""
+    if not snapshot.leader:
+        yield Mistake(f"Lease {snapshot.installed.where}", "no replica renews it")
+
+
+@rule("ledger-not-exact", Severity.WARNING, "tenants", "accounts", line="ledger")
+def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Report tenants without the condition Exact, which the leader keeps."""
+    for each in snapshot.tenants:
+        conditions = each.status.get("conditions") or ()
+        exact = [found for found in conditions if found.get("type") == "Exact"] or [{}]
+        if exact[0].get("status") != "True":
+            yield Mistake(f"TenantQuota/{each.name}", str(exact[0].get("message") or "its pods are not counted yet"))
+
+
+@rule("watches-silent", Severity.WARNING, "replica", line="replica")
+def watches_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a watch of the replica that answered which has said nothing for too long."""
+    replica = snapshot.replica
+    if replica is not None and replica.watches > OLDEST_WATCH:
+        yield Mistake(f"replica {replica.replica}", f"a watch has said nothing for {replica.watches} s")

@@ -1,0 +1,237 @@
+"""Rules about pods: what they save before an eviction, which GPUs nobody can use, and gangs that lose pods."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.pod_listing import PodSummary
+from webhook.objects.quantities import written
+from webhook.policy.checkpoint.eviction_cost import room_between
+from webhook.policy.checkpoint.hook_request import longest_save
+from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.values.tier_policy import Hook
+from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.report.lint.rule import Mistake, Severity, rule
+from webhook.report.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, number_of, some_of
+
+AUTOSCALER_SECONDS = 600
+"""Cluster Autoscaler's --max-graceful-termination-sec, unless it is told otherwise."""
+LEAST_SHARE = Decimal("0.1")
+"""A GPU can't be used with less than this part of its even share of the node's CPU and memory."""
+BREAKS_GANGS = (1, 36)
+"""The version whose scheduler heeds disruptionMode only for preemptors that are in a PodGroup."""
+_BY_KUEUE = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
+_GIB = Decimal(1024) ** 3
+
+
+@rule("training-without-hook", Severity.WARNING, "pods")
+def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find training pods without the policy's hook, unless an annotation names a hook, or none."""
+    due = ((pod, _hook_of(pod.tier, snapshot)) for pod in _training(snapshot) if not pod.hook_asked)
+    bare = (
+        pod
+        for pod, hook in due
+        if (pod.grace < hook.seconds if hook.kind == "sigterm" else hook.kind != "none" and not pod.hook)
+    )
+    for made_by, pods in _by_maker(bare):
+        hook = _hook_of(pods[0].tier, snapshot)
+        lacks = f"no grace for a save of {hook.seconds} s" if hook.kind == "sigterm" else "no preStop"
+        yield Mistake(made_by, f"{number_of(len(pods), 'training pod')} of tier {pods[0].tier or 'none'} with {lacks}")
+
+
+@rule("training-saves-nothing", Severity.WARNING)
+def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a policy that gives training a tier and no hook."""
+    name = snapshot.policy.tier_of_type.get(WorkloadType.TRAINING)
+    if name is not None and _hook_of(name, snapshot).kind == "none":
+        yield Mistake(f"tier {name}", "training gets it, and the policy has no checkpoint hook for training")
+
+
+@rule("listeners-unseen", Severity.INFO, "pods")
+def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Report pods with the file hook, which does nothing for a program that does not listen."""
+    hooked = [p for p in _training(snapshot) if p.hook and (p.hook_asked or _hook_of(p.tier, snapshot).kind) == "file"]
+    if hooked:
+        what = f"{number_of(len(hooked), 'training pod')} with the file hook ({some_of(p.made_by for p in hooked)})"
+        yield Mistake("cluster", f"{what}: if their programs listen can't be seen from outside")
+
+
+@rule("hook-failed", Severity.WARNING, "failed_hooks")
+def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Report the kubelet's events about hooks that failed; a cluster keeps them for an hour."""
+    for failed in snapshot.failed_hooks:
+        times = "" if failed.times == 1 else f", {failed.times} times"
+        yield Mistake(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
+
+
+@rule("pod-on-lost-node", Severity.WARNING, "pods", "nodes", "lost_pods")
+def pods_on_lost_nodes(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find pods that end on a lost node, a line for each, because each may be on another node."""
+    for pod in snapshot.lost_pods:
+        what = f"Pod/{pod.name} ends on node {pod.node}, which is not Ready; its Job waits for the end"
+        yield Mistake(f"Job/{pod.job} in {pod.namespace}", what)
+
+
+@rule("grace-beyond-autoscaler", Severity.WARNING, "pods")
+def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find grace periods that an autoscaler cuts off, once for each workload."""
+    for made_by, pods in _by_maker(pod for pod in snapshot.pods if pod.grace > AUTOSCALER_SECONDS):
+        longest = max(pod.grace for pod in pods)
+        yield Mistake(made_by, f"{number_of(len(pods), 'pod')} with terminationGracePeriodSeconds {longest}")
+
+
+@rule("cap-beyond-autoscaler", Severity.WARNING)
+def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a policy whose hooks may have a grace period that an autoscaler cuts off."""
+    cap = snapshot.policy.checkpoint.max_grace_period
+    if cap > AUTOSCALER_SECONDS:
+        yield Mistake("checkpoint.maxGracePeriodSeconds", f"{cap} is above the {AUTOSCALER_SECONDS} s of autoscalers")
+
+
+@rule("budget-shields-tier", Severity.WARNING, "pods", "budgets")
+def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find budgets that allow no disruption now and cover pods that a tier may evict."""
+    top = next(iter(snapshot.policy.tiers)).name
+    by_namespace = snapshot.pods_by_namespace
+    for budget in (each for each in snapshot.budgets if not each.allowed):
+        lower = (pod for pod in by_namespace.get(budget.namespace, ()) if pod.node and pod.tier != top)
+        shielded = [pod for pod in lower if budget.covers(pod.namespace, pod.labels)]
+        if shielded:
+            tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
+            what = f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}"
+            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
+
+
+@rule("held-counts-as-down", Severity.WARNING, "pods", "budgets")
+def held_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find budgets under which gated pods count as down, so that running pods can't be evicted."""
+    for budget in (each for each in snapshot.budgets if not each.allowed):
+        pods = snapshot.pods_by_namespace.get(budget.namespace, ())
+        covered = [pod for pod in pods if budget.covers(pod.namespace, pod.labels)]
+        held, running = sum(pod.held for pod in covered), sum(bool(pod.node) for pod in covered)
+        if held and running:
+            what = f"{number_of(held, 'pod')} that wait{'s' if held == 1 else ''} for quota"
+            spared = f"{number_of(running, 'pod')} that run{'s' if running == 1 else ''}"
+            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", f"{what}, so it spares {spared}")
+
+
+@rule("evicted-by-age", Severity.INFO, "pods")
+def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find tiers of which kube-scheduler alone chooses the training to evict: the one that started last."""
+    for tier in snapshot.policy.tiers:
+        of_tier = (pod for pod in _training(snapshot) if pod.tier == tier.name and pod.scheduler in UNNAMED)
+        makers = {pod.made_by for pod in of_tier if not _BY_KUEUE & pod.labels.keys()}
+        if len(makers) > 1 and snapshot.policy.evicted_by(tier).get("tiers"):
+            yield Mistake(f"tier {tier.name}", f"of {some_of(sorted(makers))} kube-scheduler evicts what started last")
+
+
+@rule("no-room-for-costs", Severity.WARNING)
+def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find tiers whose values leave no room for a boost: one that reaches the next tier has no effect."""
+    policy = snapshot.policy
+    if policy.eviction_cost.get("Kueue") == "Write" and not room_between(tier.value for tier in policy.tiers):
+        yield Mistake("evictionCost.kueue", "two tiers have values that follow one another, so no boost is written")
+
+
+@rule("boost-ignored", Severity.INFO, "preemption_configs")
+def boost_ignored(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find rules by which Kueue chooses among workloads without the boost."""
+    if snapshot.policy.eviction_cost.get("Kueue") != "Write":
+        return
+    for found in snapshot.preemption_rules:
+        unlike = dict.fromkeys(f"priority.mode {mode}" if mode else "no priority" for mode in found.modes)
+        unlike.pop("priority.mode Boosted", None)
+        if unlike:
+            where = f"PreemptionConfig/{found.config}"
+            yield Mistake(where, f"rule {found.name} compares {' and '.join(unlike)}, so it ignores the boost")
+
+
+def _training(snapshot: ClusterSnapshot) -> Iterator[PodSummary]:
+    return (pod for pod in snapshot.pods if pod.workload_type is WorkloadType.TRAINING)
+
+
+def _hook_of(tier: str | None, snapshot: ClusterSnapshot) -> Hook:
+    """Return the hook that the policy gives to training of a tier."""
+    given = snapshot.policy.checkpoint
+    hook = given.tiers.get(tier or "") or given.hooks.get(WorkloadType.TRAINING) or Hook()
+    return replace(hook, seconds=min(hook.seconds, longest_save(given, tier)))
+
+
+def _by_maker(pods: Iterable[PodSummary]) -> Iterator[tuple[str, list[PodSummary]]]:
+    ordered = sorted(pods, key=lambda pod: (pod.made_by, pod.tier or ""))
+    yield from ((made_by, list(each)) for made_by, each in groupby(ordered, key=lambda pod: pod.made_by))
+
+
+@rule("gpus-without-room", Severity.WARNING, "nodes", "pods")
+def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find open nodes with free GPUs and too little CPU or memory left for them."""
+    for node in snapshot.nodes:
+        taken = snapshot.taken.get(node.name, Taken())
+        free = node.gpus - taken.gpus
+        short = list(_short(node, taken)) if node.open and free >= 1 else []
+        if short:
+            yield Mistake(
+                f"Node/{node.name}", f"{written(free)} of {written(node.gpus)} GPUs free, with {some_of(short)}"
+            )
+
+
+@rule("gpus-in-pieces", Severity.WARNING, "nodes", "pods")
+def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find pods that would fit if the free GPUs of their flavor were on one node."""
+    waiting = [pod for pod in snapshot.pods if not pod.node and not pod.gated]
+    for flavor in dict.fromkeys(pod.flavor for pod in waiting):
+        nodes = [node for node in snapshot.nodes if node.open and flavor in (None, node.flavor)]
+        free = [max(node.gpus - snapshot.taken.get(node.name, Taken()).gpus, Decimal(0)) for node in nodes]
+        largest, total = max(free, default=Decimal(0)), sum(free, Decimal(0))
+        short = [pod for pod in waiting if pod.flavor == flavor and largest < pod.gpus <= total]
+        if short:
+            there = f"{written(total)} GPUs are free, at most {written(largest)} on a node"
+            asked = f"{number_of(len(short), 'pod')} of up to {written(max(pod.gpus for pod in short))} wait"
+            yield Mistake(f"nodes of {flavor}" if flavor else "all nodes", f"{there}; {asked}: {_makers(short)}")
+
+
+@rule("gang-broken-by-pods", Severity.WARNING, "version", "pods", "pod_groups")
+def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find PodGroups that pods outside any group may evict in part."""
+    if snapshot.version != BREAKS_GANGS:
+        return
+    ranks = _ranks(snapshot)
+    alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]
+    above = {rank: [pod for pod in alone if pod.priority > rank] for rank in set(ranks.values())}
+    for group, rank in ranks.items():
+        if above[rank]:
+            what = f"{number_of(len(above[rank]), 'pod')} outside any PodGroup may evict it: {_makers(above[rank])}"
+            yield Mistake(f"PodGroup/{group.name} in {group.namespace}", what)
+
+
+def _short(node: GpuNode, taken: Taken) -> Iterator[str]:
+    cpu, memory = node.cpu - taken.cpu, node.memory - taken.memory
+    if cpu < LEAST_SHARE * node.cpu / node.gpus:
+        yield f"{_rounded(cpu)} of {_rounded(node.cpu)} CPU cores left"
+    if memory < LEAST_SHARE * node.memory / node.gpus:
+        yield f"{_rounded(memory / _GIB)} of {_rounded(node.memory / _GIB)} GiB of memory left"
+
+
+def _rounded(number: Decimal) -> str:
+    return written(round(max(number, Decimal(0)), 1))
+
+
+def _ranks(snapshot: ClusterSnapshot) -> dict[PodGroupSeen, int]:
+    """Return the priority of each group that is evicted whole.
+
+    Kubernetes 1.36 keeps no priority on a group unless a gate is on: then it is the highest of its pods'.
+    """
+    of_pods: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for pod in snapshot.pods:
+        key = pod.namespace, pod.group
+        of_pods[key] = max(of_pods[key], pod.priority)
+    whole = (group for group in snapshot.pod_groups if group.whole)
+    return {group: group.priority or of_pods[group.namespace, group.name] for group in whole}
+
+
+def _makers(pods: Iterable[PodSummary]) -> str:
+    return some_of(pod.made_by for pod in pods)

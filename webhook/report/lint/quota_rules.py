@@ -1,0 +1,226 @@
+"""Rules about quotas: what tenants may use, what there is, what counts as a GPU, and quota that is used by no work."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import chain
+from typing import NamedTuple
+
+from webhook.cluster.pod_listing import PodSummary
+from webhook.objects.quantities import written, written_gpus
+from webhook.policy.quota.charges import Charge, whole_shortfall
+from webhook.policy.quota.conditions import overlaps, unknown_names
+from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere, lent_from
+from webhook.policy.values.tenants import QuotaRow, Tenant, by_age, tenant_among
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
+from webhook.policy.workloads.claims import drivers_in
+from webhook.report.lint.rule import Mistake, Severity, rule
+from webhook.report.lint.snapshot import ClusterSnapshot, some_of
+from webhook.report.waiting import long_time
+from webhook.sentences.sentence import sentence
+
+LONG = timedelta(hours=2)
+"""Longer than an autoscaler takes to add a node, or a driver to be installed on it."""
+
+
+@rule("tenant-not-in-force", Severity.ERROR, "tenants", "namespaces", line="tenants")
+def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find TenantQuotas that are broken, name something unknown, or select namespaces of an older tenant."""
+    lost = overlaps(snapshot.in_force, snapshot.namespaces)
+    for each in snapshot.tenants:
+        if each.problem is not None:
+            yield Mistake(f"TenantQuota/{each.name}", sentence(each.problem))
+        elif each.tenant is not None:
+            for _, unknown in unknown_names(each.tenant, snapshot.policy):
+                yield Mistake(f"TenantQuota/{each.name}", unknown)
+        if each.name in lost:
+            overlap = lost[each.name]
+            what = f"selects {some_of(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
+            yield Mistake(f"TenantQuota/{each.name}", what)
+
+
+@rule("gangs-stranded", Severity.ERROR, "tenants", "accounts")
+def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Report gangs without room for all their pods, which the leader writes on the TenantQuota."""
+    for each in snapshot.tenants:
+        for condition in each.status.get("conditions") or ():
+            if condition.get("type") == "GangsWhole" and condition.get("status") == "False":
+                yield Mistake(f"TenantQuota/{each.name}", str(condition.get("message", "")))
+
+
+@rule("demote-without-tier", Severity.WARNING, "tenants")
+def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find tenants that demote and have no tier to demote to; whoever applies one is warned, too."""
+    for each in snapshot.tenants:
+        if each.tenant is not None and demotes_nowhere(each.tenant, snapshot.policy):
+            yield Mistake(
+                f"TenantQuota/{each.name}", "spec.onExceed: Demote, and no row has an allowed tier below its own"
+            )
+
+
+@rule("demote-without-effect", Severity.WARNING, "tenants")
+def demote_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find tiers in demoteTo that are below no row; whoever applies them is warned, too."""
+    for each in snapshot.tenants:
+        for field, tier in demotes_not_there(each.tenant, snapshot.policy) if each.tenant is not None else ():
+            yield Mistake(f"TenantQuota/{each.name}", f"{field}: {tier} is below the tier of no row")
+
+
+@rule("lends-to-evictor", Severity.INFO, "tenants")
+def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find pods over a row that run as a tier which evicts. During adoption no tier evicts."""
+    policy = snapshot.policy
+    for tenant in snapshot.in_force if not policy.adoption else ():
+        rows = dict.fromkeys(policy.tiers.get(row.tier) for row in tenant.rows if row.tier and tenant.demotes)
+        for chosen in filter(None, rows):
+            for tier in lent_from(chosen, tenant, policy):
+                evicted = [each.name for each in policy.tiers if each.value < tier.value]
+                if evicted and tier.preemption_policy != "Never":
+                    what = f"pods over {chosen.name} run as {tier.name}, which may evict pods of {some_of(evicted)}"
+                    yield Mistake(f"TenantQuota/{tenant.name}", what)
+
+
+@rule("quota-below-gang", Severity.WARNING, "tenants", "gangs")
+def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find gangs that the whole quota has no room for, however much of it is used now."""
+    for gang in snapshot.gangs:
+        tenant = gang.tenant
+        short = whole_shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
+        if tenant is not None and short is not None:
+            asked, hard = written(short.charge.gpus), written(short.row.hard)
+            what = f"needs {asked} GPUs of {short.row.subject}; tenant {tenant.name} has {hard}"
+            yield Mistake(str(gang), what)
+
+
+@rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
+def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find rows that allow more GPUs than the cluster has of their flavor."""
+    for tenant in snapshot.in_force:
+        for row in tenant.rows:
+            there = _gpus(snapshot, row.flavor)
+            if row.hard > there:
+                what = f"{row.subject}: {written(row.hard)} GPUs; {_there(there, row.flavor)}"
+                yield Mistake(f"TenantQuota/{tenant.name}", what)
+
+
+@rule("quotas-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
+def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find quotas that allow more GPUs together than the cluster has; the rule on rows reports a single tenant."""
+    for flavor in (None, *(each.name for each in snapshot.policy.flavors)):
+        most = {tenant.name: _most(tenant, flavor) for tenant in snapshot.in_force}
+        bounded = {name: gpus for name, gpus in most.items() if gpus}
+        total, there = sum(bounded.values(), Decimal(0)), _gpus(snapshot, flavor)
+        if len(bounded) > 1 and total > there:
+            ranked = sorted(bounded, key=lambda name: -bounded[name])
+            shares = some_of(f"{name} {written(bounded[name])}" for name in ranked)
+            what = f"may hold {written(total)} GPUs together ({shares}); {_there(there, flavor)}"
+            yield Mistake(f"all tenants on {flavor}" if flavor else "all tenants", what)
+
+
+def _most(tenant: Tenant, flavor: str | None) -> Decimal | None:
+    """Return what a tenant may use: its total row, else its tiers' rows together; None where no row bounds it."""
+    rows = [row for row in tenant.rows if row.flavor == flavor]
+    total = [row.hard for row in rows if row.tier is None]
+    return min(total) if total else sum((row.hard for row in rows), Decimal(0)) or None
+
+
+def _gpus(snapshot: ClusterSnapshot, flavor: str | None) -> Decimal:
+    return sum((node.gpus for node in snapshot.nodes if flavor in (None, node.flavor)), Decimal(0))
+
+
+def _there(gpus: Decimal, flavor: str | None) -> str:
+    return f"the cluster has {written(gpus)}{f' of {flavor}' if flavor else ''}"
+
+
+@rule("resource-not-listed", Severity.WARNING, "nodes")
+def resource_not_listed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find resources of device plugins that look like GPUs and are not in the policy."""
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for node in snapshot.nodes:
+        for name in node.offers:
+            if snapshot.policy.weights.is_unlisted(name):
+                nodes[name].append(node.name)
+    for name, offering in sorted(nodes.items()):
+        counts = f"counts {written(snapshot.policy.weights[name])} GPU each"
+        yield Mistake(name, f"on {some_of(offering)}, {counts}: it looks like GPUs")
+
+
+@rule("device-class-counts", Severity.INFO, "device_classes")
+def device_class_counts(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Report what a device of each DeviceClass counts, listed or not."""
+    weights = snapshot.policy.weights
+    for name, each in sorted(snapshot.policy.classes.items()):
+        listed = IMPLICIT_CLAIM + name in weights.listed
+        why = "the policy lists it" if listed else _why(each)
+        asked = f", also as {each.extended_resource_name}" if each.extended_resource_name else ""
+        yield Mistake(f"DeviceClass/{name}", f"counts {written(weights.of_devices(name))} GPU a device{asked}: {why}")
+
+
+def _why(found: DeviceClass) -> str:
+    drivers = found.other_drivers or drivers_in(found.selectors)
+    if not drivers:
+        return "its selectors tell no driver, so a GPU may be among its devices"
+    told = f"its driver is {drivers[0]}" if found.may_be_gpus else f"no GPU is known of its driver, {drivers[0]}"
+    return f"{told}, its profile {found.profile}" if found.may_be_gpus and found.profile else told
+
+
+class Using(NamedTuple):
+    """A pod that uses a tenant's quota, and the rows that count it, the narrowest first."""
+
+    pod: PodSummary
+    tenant: str
+    rows: Sequence[QuotaRow]
+
+
+@rule("pending-for-hours", Severity.WARNING, "tenants", "namespaces", "pods")
+def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find workloads whose pods use quota without a node, with the scheduler's words on the oldest pod."""
+    by_workload = defaultdict[str, list[Using]](list)
+    for each in _using(snapshot):
+        by_workload[each.pod.made_by].append(each)
+    idle = _full_and_idle(chain.from_iterable(by_workload.values()))
+    for workload, its in by_workload.items():
+        waiting = [each for each in its if not each.pod.node and _age(each.pod, snapshot.now) > LONG]
+        if not waiting:
+            continue
+        first = min(waiting, key=lambda each: each.pod.created)
+        pod, row, tenant = first.pod, first.rows[0], first.tenant
+        those = "its pod has" if len(its) == 1 else f"{len(waiting)} of its {len(its)} pods have"
+        gpus = written_gpus(sum((each.pod.gpus for each in waiting), Decimal(0)))
+        full = f"; {row.subject} is full, and nothing runs on it" if (tenant, row) in idle else ""
+        used = f"using {gpus} of {row.subject} of tenant {tenant}{full}"
+        unasked = f"nothing yet (schedulerName: {pod.scheduler or 'default-scheduler'})"
+        why = " ".join(pod.unscheduled.split()) or unasked
+        age = long_time(_age(pod, snapshot.now))
+        yield Mistake(workload, f"{those} had no node for {age}, {used}. The scheduler says: {why}")
+
+
+def _full_and_idle(using: Iterable[Using]) -> frozenset[tuple[str, QuotaRow]]:
+    """Return the rows of tenants that are full and on which no pod has a node."""
+    asked, running = defaultdict[tuple[str, QuotaRow], Decimal](Decimal), set[tuple[str, QuotaRow]]()
+    for each in using:
+        for row in each.rows:
+            asked[each.tenant, row] += each.pod.gpus
+            if each.pod.node:
+                running.add((each.tenant, row))
+    return frozenset(key for key, gpus in asked.items() if gpus >= key[1].hard and key not in running)
+
+
+def _using(snapshot: ClusterSnapshot) -> Iterator[Using]:
+    """Yield the pods that use quota. Pods behind our gate use nothing, and pods that are being deleted nothing soon."""
+    ranked, labels = by_age(snapshot.in_force), {each.name: each.labels for each in snapshot.namespaces}
+    tenants = {namespace: tenant_among(ranked, labels.get(namespace, {})) for namespace in snapshot.pods_by_namespace}
+    for pod in snapshot.pods:
+        tenant = tenants[pod.namespace]
+        if tenant is not None and pod.gpus and not pod.held and not pod.ends:
+            rows = Charge(pod.gpus, pod.tier, pod.flavor).rows(tenant)
+            if rows:
+                yield Using(pod, tenant.name, rows)
+
+
+def _age(pod: PodSummary, now: datetime) -> timedelta:
+    try:
+        return now - datetime.fromisoformat(pod.created)
+    except ValueError:
+        return timedelta(0)
