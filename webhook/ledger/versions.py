@@ -47,8 +47,11 @@ class Version(msgspec.Struct, frozen=True):
         return self.tenant or Tenant(self.name)
 
     def newer_than(self, other: Self | None) -> bool:
-        """By their resourceVersions, which may be compared within one kind (KEP-5504)."""
-        if other is None or self.quota.uid != other.quota.uid:
+        """Compare resourceVersions, which is allowed within one kind (KEP-5504), also of two objects of one name.
+
+        A watch that lags shows a deleted TenantQuota after this process has read the one that was created again.
+        """
+        if other is None:
             return True
         mine, others = self.quota.resource_version, other.quota.resource_version
         return not (mine.isdecimal() and others.isdecimal()) or int(mine) > int(others)
