@@ -42,7 +42,7 @@ def preempted(run: Preemption, times: int) -> Again:
         wait_until(lambda: last_step(run.folder) >= goal, SECONDS, f"step {goal}")  # noqa: B023 - called at once
         found.running.append(evict(run))
         reached = last_step(run.folder)
-        run.node.kubectl("delete", "pod", "critical", f"--namespace={run.namespace}")
+        run.node.api.delete("pod/critical", namespace=run.namespace)
         run.node.processes.restart("kube-controller-manager")  # it would wait 10 s, 20, 40 ...
         wait_until(lambda: len(starts(run.folder)) > number, SECONDS, "the next run")  # noqa: B023 - called at once
         found.lost.append(reached - starts(run.folder)[-1])

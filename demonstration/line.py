@@ -109,7 +109,7 @@ def played(cluster: ControlPlane) -> list[Span]:
     """Create them, end each in its time, and evict one."""
     gangs = [f"gang-{number}" for number in range(1, GANGS + 1)]
     for name in gangs:
-        cluster.kubectl("create", "--namespace=research", "-f", "-", input=json.dumps(job(name)))
+        cluster.api.create(job(name), "research")
     watch, evicting = Watch(cluster), False
     watch.look()
     while watch.states or not evicting:
@@ -119,10 +119,10 @@ def played(cluster: ControlPlane) -> list[Span]:
                 "annotate", "pods", "--namespace=research", f"--selector=job-name={name}", f"{COMPLETES}=true"
             )
         if not evicting and watch.now > EVICTED_AT:
-            cluster.kubectl("create", "--namespace=others", "-f", "-", input=json.dumps(urgent()))
+            cluster.api.create(urgent(), "others")
             evicting = True
         if watch.since(EVICTOR, "runs") > EVICTOR_SECONDS:
-            cluster.kubectl("delete", "pod", EVICTOR, "--namespace=others", "--wait=false")
+            cluster.api.delete(f"pod/{EVICTOR}", namespace="others", wait=False)
     return sorted(watch.spans, key=lambda each: each.begins)
 
 
@@ -138,14 +138,14 @@ def main(file: Path) -> None:
     """Play it, print the order, and keep it."""
     with ControlPlane() as cluster:
         for name in ("research", "others"):
-            cluster.kubectl("create", "namespace", name)
+            cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for number in range(GPUS // PODS):
             cluster.add_node(f"gpu-{number}", gpus=PODS)
         address = install_chart(cluster)
         start_webhook(cluster, address)
         wait_for_webhook(cluster)
         cluster.apply(json.dumps(TENANT))
-        cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/research", "--timeout=60s")
+        cluster.api.wait_for("Ready", "tenantquota/research")
         spans = played(cluster)
         gangs = list(
             dict.fromkeys(each.workload for each in spans if each.state == "runs" and each.workload != EVICTOR)

@@ -50,9 +50,9 @@ def job(name: str, gpus: int) -> Tree:
 
 def run(cluster: ControlPlane, namespace: str) -> list[Place]:
     """Every gang in its turn, each once the one before lies on its nodes; then all go."""
-    cluster.kubectl("create", "namespace", namespace)
+    cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for number, (name, gpus) in enumerate(GANGS.items(), start=1):
-        cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(job(name, gpus)))
+        cluster.api.create(job(name, gpus), namespace)
         wait_until(partial(settled, cluster, namespace, number * PODS), SECONDS, f"the pods of {name}")
     found = [place(pod) for pod in pods(cluster, namespace)]
     cluster.kubectl("delete", "namespace", namespace, f"--timeout={SECONDS}s")
@@ -79,7 +79,7 @@ def place(pod: Tree) -> Place:
 
 def pods(cluster: ControlPlane, namespace: str) -> list[Tree]:
     """All that there are."""
-    found: list[Tree] = cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"]
+    found: list[Tree] = cluster.api.get("pods", namespace)["items"]
     return found
 
 

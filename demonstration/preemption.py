@@ -123,7 +123,7 @@ class Preemption:
     def _steps(self) -> str:
         """Let it make some steps; the UID of its pod."""
         self._wait(lambda: last_step(self.folder) >= STEPS_BEFORE, f"{STEPS_BEFORE} steps of training")
-        return self._uid("--selector=job-name=training")
+        return self._uid(labelSelector="job-name=training")
 
     def _take_the_gpus(self, asked: float) -> str:
         """Create the critical pod, and wait until its program runs; its UID."""
@@ -134,12 +134,12 @@ class Preemption:
         started = self.folder / "critical"
         self._wait(lambda: started.exists() and bool(started.read_text()), "the critical pod", asked)
         self.tell(f"the critical pod runs after {float(started.read_text()) - asked:.1f} s")
-        return self._uid("--field-selector=metadata.name=critical")
+        return self._uid(fieldSelector="metadata.name=critical")
 
     def _give_them_back(self) -> float | None:
         """End the critical pod after a while; when the Job's next pod trained, None where the Job wants none."""
         time.sleep(CRITICAL_SECONDS)
-        self.node.kubectl("delete", "pod", "critical", f"--namespace={self.namespace}")
+        self.node.api.delete("pod/critical", namespace=self.namespace)
         self.tell("the critical pod is done; the Job makes its next pod, 10 s after the end of the last one")
         self._wait(lambda: len(starts(self.folder)) > 1 or self._is_complete(), "the Job's next pod")
         if len(starts(self.folder)) == 1:
@@ -149,7 +149,7 @@ class Preemption:
         return time.time()
 
     def _is_complete(self) -> bool:
-        job = self.node.kubectl("get", "job", "training", f"--namespace={self.namespace}", "--output=json").json()
+        job = self.node.api.get("job/training", self.namespace)
         return any(each["type"] == "Complete" for each in job["status"].get("conditions", []))
 
     def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
@@ -172,6 +172,6 @@ class Preemption:
                 if (written := file.stat().st_mtime) not in self.checkpoints:
                     self.checkpoints.append(written)
 
-    def _uid(self, which: str) -> str:
-        found = self.node.kubectl("get", "pods", which, f"--namespace={self.namespace}", "--output=json").json()
+    def _uid(self, **selector: str) -> str:
+        found = self.node.api.get("pods", self.namespace, **selector)
         return str(found["items"][0]["metadata"]["uid"])

@@ -139,8 +139,8 @@ class Scene:
         self._cluster.processes.named("kwok").popen.send_signal(number)
 
     def _create(self, tree: Tree) -> None:
-        self._cluster.kubectl("create", "-f", "-", input=json.dumps(tree))
+        self._cluster.api.create(tree)
 
     def _phases(self, namespace: str) -> list[str]:
-        found = self._cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"]
+        found = self._cluster.api.get("pods", namespace)["items"]
         return [str(each["status"].get("phase")) for each in found]

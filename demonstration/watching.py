@@ -70,5 +70,5 @@ class Watched:
 
 def reasons(node: NodeCluster, namespace: str, uid: str) -> list[str]:
     """The reasons of a pod's events."""
-    found = node.kubectl("get", "events", f"--namespace={namespace}", "--output=json").json()["items"]
+    found = node.api.get("events", namespace)["items"]
     return [each["reason"] for each in found if each["involvedObject"].get("uid") == uid]

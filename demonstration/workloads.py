@@ -1,6 +1,5 @@
 """Pods and Jobs as a user writes them, small enough for one node, and a namespace to create them in."""
 
-import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +9,10 @@ from typing import Any
 from installation.examples import EXAMPLES
 from localcluster.node import NodeCluster
 from localcluster.node.images import PYTHON_IMAGE
+from localcluster.waiting import wait_until
 
 CODE = EXAMPLES / "training"
+SECONDS = 30
 Tree = dict[str, Any]
 
 
@@ -68,20 +69,20 @@ def publish_code(node: NodeCluster, namespace: str, **programs: str) -> None:
     """Make the ConfigMap `code` of the example's two files and of further programs."""
     files = {each.name: each.read_text() for each in CODE.glob("*.py")} | programs
     tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": files}
-    node.apply(json.dumps(tree), f"--namespace={namespace}")
+    node.api.apply(tree, namespace=namespace)
 
 
 def create(node: NodeCluster, namespace: str, tree: Tree) -> None:
-    """`kubectl create`; KubectlError where it is refused."""
-    node.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(tree))
+    """Create an object; ApiError where it is refused."""
+    node.api.create(tree, namespace)
 
 
 @contextmanager
 def new_namespace(node: NodeCluster, prefix: str) -> Iterator[str]:
     """A namespace that takes pods; what runs in it is gone afterwards, unless an error ends the cluster as well."""
     name = f"{prefix}-{uuid.uuid4().hex[:8]}"
-    node.kubectl("create", "namespace", name)
-    node.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
+    node.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    wait_until(lambda: node.api.has("serviceaccount/default", name), SECONDS, f"the ServiceAccount of {name}")
     yield name
-    node.kubectl("delete", "pods,jobs,deployments", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
-    node.kubectl("delete", "namespace", name, "--wait=false")
+    node.api.delete("jobs", "deployments", "pods", namespace=name, seconds=1)
+    node.api.delete(f"namespace/{name}", wait=False)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from localcluster import Cluster
-from localcluster.environment import without_a_persons
+from localcluster.environment import SHORT_LIVED, without_a_persons
 from localcluster.processes import ProcessError
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +23,7 @@ def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> str:  #
     homes = {f"HELM_{kind}_HOME": str(cluster.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     run = subprocess.run(
         [program("helm"), f"--kubeconfig={cluster.kubeconfig}", *arguments],
-        env=without_a_persons() | homes,
+        env=without_a_persons() | homes | SHORT_LIVED,
         input=input,
         capture_output=True,
         text=True,

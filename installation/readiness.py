@@ -1,7 +1,5 @@
 """Tells whether the API server asks the webhook."""
 
-import json
-
 from localcluster import Cluster
 from localcluster.waiting import wait_until
 
@@ -18,8 +16,7 @@ def wait_for_webhook(cluster: Cluster) -> None:
     """Wait until the API server asks it: a new configuration and its caBundle take a moment to arrive there."""
 
     def gives_a_tier() -> bool:
-        create = ("create", "--dry-run=server", "--output=json", "-f", "-")
-        answer = cluster.kubectl(*create, input=json.dumps(PROBE), check=False)
+        answer = cluster.api.create(PROBE, dry_run=True, check=False)
         return not answer.code and "gpu-tiers.dev/tier" in answer.json()["metadata"].get("labels", {})
 
     wait_until(gives_a_tier, READY_SECONDS, "a GPU pod's tier")

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from localcluster.api import Api
 from localcluster.components import FAKE_NODES
 from localcluster.control_plane import ControlPlane
 from localcluster.existing import ExistingCluster
@@ -36,6 +37,11 @@ class Cluster(Protocol):
     @property
     def version(self) -> str:
         """The API server's version, such as "v1.37.2"."""
+        ...
+
+    @property
+    def api(self) -> Api:
+        """The API server over HTTP, as the administrator: for whatever isn't about kubectl."""
         ...
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002

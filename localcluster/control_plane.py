@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from localcluster import components
+from localcluster.api import Api, by_token
 from localcluster.binaries import binaries, find
 from localcluster.credentials import write_credentials
 from localcluster.fake_nodes import STAGES, add_node
@@ -49,6 +50,7 @@ class ControlPlane:
         self._binaries = binaries(minor)
         self._wanted_folder = folder
         self._apiserver_command: Sequence[str] = ()
+        self._api: Api | None = None
         self.address = components.LOOPBACK
         self.prefix: list[str] = []
         """What each part's command line begins with: it may start in another network, where the address is."""
@@ -62,6 +64,12 @@ class ControlPlane:
     def version(self) -> str:
         """The version that the API server itself reports, such as "v1.37.2"."""
         return str(self.kubectl("get", "--raw=/version").json()["gitVersion"])
+
+    @property
+    def api(self) -> Api:
+        """The API server over HTTP, as the administrator; ProcessError where a part of the cluster has ended."""
+        self._api = self._api or by_token(self.kubeconfig, self.processes.check)
+        return self._api
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
         """Run kubectl as the administrator; KubectlError on a failure, unless `check` is False.
@@ -91,7 +99,7 @@ class ControlPlane:
 
     def add_node(self, name: str, gpus: int = 4, labels: dict[str, str] | None = None) -> None:
         """Add a fake node with GPUs (nvidia.com/gpu) and wait until it is Ready."""
-        add_node(self, name, gpus, labels or {})
+        add_node(self.api, name, gpus, labels or {})
 
     def __enter__(self) -> "ControlPlane":
         programs = {name: find(binary) for name, binary in self._binaries.items() if self._optional.get(name, True)}
@@ -108,6 +116,9 @@ class ControlPlane:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._api:
+            self._api.close()
+            self._api = None
         self.processes.stop()
         failed = any(isinstance(each, Exception) for each in exception)
         if not (failed and self._wanted_folder):

@@ -35,11 +35,11 @@ def delete_crd(cluster: Cluster, name: str) -> None:
     own change of the status as a conflict, and it looks again only when something else of the CRD changes, or in
     five minutes (crd_finalizer.go in apiextensions-apiserver, 1.37.1). So something is changed until it is gone.
     """
-    cluster.kubectl("delete", "crd", name, "--wait=false")
+    cluster.api.delete(f"crd/{name}", wait=False)
 
     def gone() -> bool:
-        nudge = f"gpu-tiers.dev/nudged={time.monotonic_ns()}"
-        nudged = cluster.kubectl("annotate", "crd", name, nudge, "--overwrite", check=False)
+        nudge = {"gpu-tiers.dev/nudged": str(time.monotonic_ns())}
+        nudged = cluster.api.annotate(f"crd/{name}", nudge, check=False)
         return bool(nudged.code) and "NotFound" in nudged.stderr
 
     wait_until(gone, GONE_SECONDS, f"customresourcedefinition/{name} to be gone", pause=0.3)

@@ -5,11 +5,15 @@ import tempfile
 from pathlib import Path
 
 from localcluster import components
+from localcluster.api import Api, by_proxy
 from localcluster.binaries import binaries, find
 from localcluster.fake_nodes import STAGES, add_node
 from localcluster.kubectl import Kubectl, Result
 from localcluster.processes import ProcessGroup
 from localcluster.versions import DEFAULT_KUBERNETES
+from localcluster.waiting import wait_until
+
+PROXY_SECONDS = 30
 
 
 class ExistingCluster:
@@ -24,11 +28,23 @@ class ExistingCluster:
         self.folder = Path()
         self.processes = ProcessGroup(self.folder)
         self._nodes: list[str] = []
+        self._api: Api | None = None
 
     @property
     def version(self) -> str:
         """The version that the API server itself reports, such as "v1.37.2"."""
         return str(self.kubectl("get", "--raw=/version").json()["gitVersion"])
+
+    @property
+    def api(self) -> Api:
+        """The API server through a `kubectl proxy`, which logs in however the kubeconfig says."""
+        if not self._api:
+            kubectl, socket = find(self._binaries["kubectl"]), self.folder / "proxy.sock"
+            command = [str(kubectl), f"--kubeconfig={self.kubeconfig}", "proxy", f"--unix-socket={socket}"]
+            self.processes.start("kubectl-proxy", command)
+            wait_until(socket.is_socket, PROXY_SECONDS, "kubectl proxy")
+            self._api = by_proxy(socket)
+        return self._api
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
         """Run kubectl with the kubeconfig's user; KubectlError on a failure, unless `check` is False."""
@@ -43,7 +59,7 @@ class ExistingCluster:
         if not self._nodes:
             self._start_kwok()
         self._nodes.append(name)
-        add_node(self, name, gpus, labels or {})
+        add_node(self.api, name, gpus, labels or {})
 
     def __enter__(self) -> "ExistingCluster":
         self.folder = Path(tempfile.mkdtemp(prefix="gpu-tiers-"))
@@ -53,8 +69,10 @@ class ExistingCluster:
     def __exit__(self, *exception: object) -> None:
         try:
             if self._nodes:
-                self.kubectl("delete", "node", "--ignore-not-found", *self._nodes)
+                self.api.delete(*(f"node/{each}" for each in self._nodes))
         finally:
+            if self._api:
+                self._api.close()
             self.processes.stop()
             shutil.rmtree(self.folder, ignore_errors=True)
 

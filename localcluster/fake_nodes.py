@@ -1,10 +1,9 @@
 """Adds nodes with GPUs that exist only in the API: kwok answers for their kubelets, and no container runs."""
 
-import json
 from pathlib import Path
 
+from localcluster.api import Api
 from localcluster.components import FAKE_NODES
-from localcluster.kubectl import RunsKubectl
 
 STAGES = Path(__file__).parent / "stages.yaml"
 READY_SECONDS = 240
@@ -17,10 +16,10 @@ NODES = {
 GPUS_PER_NODE = 8
 
 
-def add_node(cluster: RunsKubectl, name: str, gpus: int, labels: dict[str, str]) -> None:
-    """Create the node and wait until the scheduler would use it; KubectlError if it exists or doesn't get Ready."""
-    cluster.kubectl("create", "-f", "-", input=json.dumps(node(name, gpus, labels)))
-    cluster.kubectl("wait", "--for=condition=Ready", f"node/{name}", f"--timeout={READY_SECONDS}s")
+def add_node(api: Api, name: str, gpus: int, labels: dict[str, str]) -> None:
+    """Create the node and wait until the scheduler would use it; ApiError if it exists."""
+    api.create(node(name, gpus, labels))
+    api.wait_for("Ready", f"node/{name}", seconds=READY_SECONDS)
 
 
 def node(name: str, gpus: int, labels: dict[str, str]) -> dict[str, object]:

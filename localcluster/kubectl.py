@@ -4,9 +4,9 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from localcluster.environment import without_a_persons
+from localcluster.environment import SHORT_LIVED, without_a_persons
 
 
 class KubectlError(Exception):
@@ -42,7 +42,7 @@ class Kubectl:
         """Run kubectl; KubectlError on a failure, unless `check` is False."""
         run = subprocess.run(
             [self.program, f"--kubeconfig={self.kubeconfig}", *arguments],
-            env=without_a_persons(),
+            env=without_a_persons() | SHORT_LIVED,
             input=input,
             capture_output=True,
             text=True,
@@ -53,11 +53,3 @@ class Kubectl:
         if check and result.code:
             raise KubectlError(arguments, result)
         return result
-
-
-class RunsKubectl(Protocol):
-    """Whatever can run kubectl against its cluster."""
-
-    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
-        """Run kubectl; KubectlError on a failure, unless `check` is False."""
-        ...

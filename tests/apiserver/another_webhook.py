@@ -34,7 +34,7 @@ class _Another:
 
     def __enter__(self) -> "_Another":
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self._cluster.apply(json.dumps(self._configuration()))
+        self._cluster.api.apply(self._configuration())
         return self
 
     def __exit__(self, *_: object) -> None:

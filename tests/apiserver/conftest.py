@@ -17,7 +17,7 @@ from webhook.kube.client import Client
 from .client_certificates import make_authority
 from .faults.run import bare_plane
 from .installed import Installed
-from .reading import reader
+from .queue import Line
 
 NODE_SELECTORS = "--enable-admission-plugins=PodNodeSelector"
 """Kubernetes leaves that plugin out. It changes nothing in a namespace without its annotation."""
@@ -72,14 +72,14 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @contextmanager
 def new_namespace(cluster: Cluster) -> Iterator[str]:
     """A new namespace that takes pods at once, whoever makes its ServiceAccount; deleted afterwards without waiting."""
-    name, ask = f"test-{uuid.uuid4().hex[:8]}", reader(cluster)
-    place = f"/api/v1/namespaces/{name}"
-    ask.apply(place, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    name, api = f"test-{uuid.uuid4().hex[:8]}", cluster.api
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     # Applied by the server, for the controller manager may have made it by now.
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
-    ask.apply(f"{place}/serviceaccounts/default", account)
+    api.apply(account)
     yield name
-    ask.delete(place)
+    api.delete(f"namespace/{name}", wait=False)
+    api.delete("pods", namespace=name, seconds=0, wait=False)  # no kubelet ends those whose node is gone
 
 
 @pytest.fixture
@@ -111,4 +111,27 @@ def node(installed: Installed, namespace: str) -> Iterator[str]:
     name = f"node-{namespace}"
     installed.cluster.add_node(name, gpus=4)
     yield name
-    installed.cluster.kubectl("delete", "node", name, "--ignore-not-found")
+    installed.api.delete(f"node/{name}")
+
+
+@pytest.fixture(scope="module")
+def wide(installed: Installed) -> Iterator[str]:
+    """A node with more GPUs than any of these tenants may use."""
+    installed.cluster.add_node("wide", gpus=64)
+    yield "wide"
+    installed.api.delete("node/wide")
+
+
+@pytest.fixture
+def line(installed: Installed, wide: str) -> Iterator[Line]:
+    with new_namespace(installed.cluster) as namespace:
+        quotas = [{"gpus": 8}]
+        with installed.tenant_for(f"hold-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
+            yield Line(installed, namespace, wide)
+
+
+@pytest.fixture
+def version(installed: Installed) -> str:
+    """The version of the PodGroup API that this API server serves."""
+    known = installed.cluster.kubectl("api-versions").stdout.split()
+    return next(each for each in ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2") if each in known)

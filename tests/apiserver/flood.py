@@ -113,7 +113,7 @@ def main() -> None:
     with ControlPlane(scheduler=False, kwok=False) as cluster:
         installed = Installed(cluster)
         for name in ("noisy", "quiet"):
-            cluster.kubectl("create", "namespace", name)
+            cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
             installed.tenant(name, name, quotas=[{"gpus": 1 if name == "noisy" else 1000}])
         for clients in (0, CLIENTS):

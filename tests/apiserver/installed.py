@@ -4,7 +4,10 @@ import http.client
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
+
+import yaml
 
 from installation.beside import Address, install_chart, installed_policy, policy_file, start_webhook
 from installation.examples import example_policy
@@ -16,7 +19,7 @@ from localcluster.ports import free_ports
 from localcluster.waiting import wait_until
 from tests.builders import tenant_quota
 
-from .reading import PLACES, Tree, reader
+Tree = dict[str, Any]
 
 SECONDS = 240
 QUICK = ("--create-timeout=10", "--lease-seconds=3")
@@ -30,7 +33,7 @@ class Installed:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.read = reader(cluster)
+        self.api = cluster.api
         _nobody_elses(cluster)
         self.address: Address = install_chart(cluster, **VALUES)
         (self.page_tls_port,) = free_ports(1)
@@ -61,8 +64,19 @@ class Installed:
         """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""
         chosen = VALUES | {"webhook": self.address.values} | values
         chart = str(ROOT / "charts" / "gpu-tiers")
-        helm(self.cluster, "upgrade", RELEASE, chart, f"--namespace={RELEASE}", "--values=-", input=json.dumps(chosen))
+        how = (f"--namespace={RELEASE}", "--values=-", "--disable-openapi-validation")
+        helm(self.cluster, "upgrade", RELEASE, chart, *how, input=json.dumps(chosen))
         self.write_policy(installed_policy(self.cluster))
+        self.eventually(self._file_is_published, "the policy in force, published")
+
+    @contextmanager
+    def policy_with(self, **keys: object) -> Iterator[None]:
+        """The policy with other values of these keys as long as the block lasts: what only the process reads of it."""
+        before = installed_policy(self.cluster)
+        self.change_policy(yaml.safe_dump(yaml.safe_load(before) | keys))
+        self.eventually(self._file_is_published, "the policy in force, published")
+        yield
+        self.change_policy(before)
         self.eventually(self._file_is_published, "the policy in force, published")
 
     def write_policy(self, text: str, result: str = "success") -> None:
@@ -77,10 +91,7 @@ class Installed:
 
     def change_policy(self, text: str, result: str = "success") -> None:
         """Change the ConfigMap, and the file that a kubelet would make of it."""
-        patch = json.dumps({"data": {"policy.yaml": text}})
-        self.cluster.kubectl(
-            "patch", "configmap", RELEASE, f"--namespace={RELEASE}", "--type=merge", f"--patch={patch}"
-        )
+        self.api.patch(f"configmap/{RELEASE}", {"data": {"policy.yaml": text}}, RELEASE)
         self.write_policy(text, result)
 
     @property
@@ -105,7 +116,7 @@ class Installed:
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
         """Make a TenantQuota that selects a namespace by its name, and wait until it is in force."""
-        self.read.apply(f"{PLACES['tenantquota']}/{name}", tenant_quota(name, namespace, **spec))
+        self.api.apply(tenant_quota(name, namespace, **spec))
         wait_until(lambda: self._is_ready(f"tenantquota/{name}"), SECONDS, f"{name}, in force")
 
     @contextmanager
@@ -113,7 +124,7 @@ class Installed:
         """A tenant as long as the block lasts."""
         self.tenant(name, namespace, **spec)
         yield name
-        self.read.delete(f"{PLACES['tenantquota']}/{name}")
+        self.api.delete(f"tenantquota/{name}")
 
     def _is_ready(self, what: str) -> bool:
         """Whether an object is, as it is now and not as it was before."""
@@ -131,16 +142,12 @@ class Installed:
         conditions = self.get(f"tenantquota/{name}", "").get("status", {}).get("conditions", [])
         return next((each for each in conditions if each["type"] == kind), {})
 
-    def create(self, tree: Tree, namespace: str, *arguments: str) -> Result:
-        """`kubectl create`, whatever comes of it."""
-        command = ("create", f"--namespace={namespace}", "-f", "-", *arguments)
-        return self.cluster.kubectl(*command, input=json.dumps(tree), check=False)
-
-    def create_raw(self, pod: Tree, namespace: str) -> Result:
-        """Create a pod in one request as it is: kubectl would escape and check it, and ask for the schema first."""
-        path = f"--raw=/api/v1/namespaces/{namespace}/pods"
+    def create(
+        self, tree: Tree, namespace: str, *, dry_run: bool = False, user: str = "", strict: bool = True
+    ) -> Result:
+        """Create an object, whatever comes of it; the Result is what kubectl would say."""
         for _ in range(10):
-            made = self.cluster.kubectl("create", path, "-f", "-", input=json.dumps(pod), check=False)
+            made = self.api.create(tree, namespace, dry_run=dry_run, user=user, strict=strict, check=False)
             # Until its cache has the parameters of a new ValidatingAdmissionPolicy, the API server reads them anew
             # for each pod, for at most 1 s (getParamDirectly of k8s.io/apiserver). On a busy machine that is too short.
             if "failed to configure binding" not in made.stderr:
@@ -148,8 +155,26 @@ class Installed:
         return made
 
     def get(self, what: str, namespace: str) -> Tree:
-        """One object."""
-        return self.read.object(what, namespace)
+        """One object, or a list."""
+        return self.api.get(what, namespace)
+
+    def messages(self, namespace: str, selector: str) -> str:
+        """What events say that a field selector finds."""
+        found = self.api.get("events", namespace, fieldSelector=selector)["items"]
+        return "\n".join(str(each["message"]) for each in found)
+
+    def bind(self, name: str, role: str, account: str, namespace: str, *, everywhere: bool = False) -> None:
+        """Give a ServiceAccount of a namespace a ClusterRole, there or everywhere."""
+        kind = "ClusterRoleBinding" if everywhere else "RoleBinding"
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+        tree = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
+        self.api.create({**tree, "subjects": [subject], "roleRef": reference}, namespace)
+
+    def wait_for_namespaces_to_go(self) -> None:
+        """Wait until those of earlier tests are gone, with their pods."""
+        going = {"fieldSelector": "status.phase=Terminating"}
+        self.eventually(lambda: not self.api.get("namespaces", **going)["items"], "no namespace that goes")
 
     def eventually(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for something that the cluster brings about."""
@@ -176,6 +201,12 @@ def gpu_pod(name: str, gpus: int = 1, *, tier: str | None = None, node: str | No
         "metadata": {"name": name, "labels": labels},
         "spec": {"containers": [container], **selector, **spec},
     }
+
+
+def gpu_job(name: str, gpus: int, node: str | None = None, **spec: object) -> Tree:
+    template = {"spec": {**gpu_pod(name, gpus, node=node)["spec"], "restartPolicy": "Never"}}
+    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-training"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
 
 
 def metric_of(address: Address, name: str, **labels: str) -> float:

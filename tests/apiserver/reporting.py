@@ -16,7 +16,6 @@ from listener import report
 from webhook.policy.checkpoint.listen import AUDIENCE
 
 from .installed import Installed, Tree
-from .reading import PLACES
 
 Send = Callable[[str, Any], None]
 
@@ -25,9 +24,9 @@ def began(installed: Installed, pod: Tree, minutes: float) -> None:
     """Its kubelet says that its container has run for so long."""
     metadata, started = pod["metadata"], datetime.now(UTC) - timedelta(minutes=minutes)
     running = {"name": "main", "state": {"running": {"startedAt": started.strftime("%Y-%m-%dT%H:%M:%SZ")}}}
-    place = f"{PLACES['pod'].format(metadata['namespace'])}/{metadata['name']}/status"
-    tree = {"apiVersion": "v1", "kind": "Pod", "status": {"containerStatuses": [running]}}
-    installed.read.apply(place, tree)
+    identity = {"name": metadata["name"], "namespace": metadata["namespace"]}
+    status = {"containerStatuses": [running]}
+    installed.api.apply({"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": status}, part="status")
 
 
 def token_for(installed: Installed, pod: Tree, *, audience: str = AUDIENCE, bound: bool = True) -> str:

@@ -29,7 +29,7 @@ def somebodys(cluster: Cluster) -> Iterator[ExistingCluster]:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "dgx-7"}}
     cluster.apply(json.dumps(node))
     yield ExistingCluster(cluster.kubeconfig)
-    cluster.kubectl("delete", "node", "dgx-7")
+    cluster.api.delete("node/dgx-7")
 
 
 @pytest.mark.usefixtures("shell")
@@ -65,4 +65,4 @@ def test_fake_nodes_need_no_confirmation(cluster: Cluster, namespace: str) -> No
     assert "GPU_TIERS_TEST_CLUSTER_CONFIRMED" not in os.environ
     cluster.add_node(f"fake-{namespace}")
     refuse_real_nodes(cluster)
-    cluster.kubectl("delete", "node", f"fake-{namespace}")
+    cluster.api.delete(f"node/fake-{namespace}")

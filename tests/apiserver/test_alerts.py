@@ -1,6 +1,5 @@
 """A real Prometheus with the chart's alerts beside a running webhook: silent while all is well, loud for a cause."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -45,7 +44,7 @@ def test_a_tenant_that_fills_its_quota(installed: Installed, namespace: str, pro
         summary = told(installed, prometheus, "GpuTiersTenantNearlyFull")
         assert summary == f"Tenant {namespace} uses 100% of a quota row."
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", namespace)
+        installed.api.delete(f"tenantquota/{namespace}")
 
 
 async def test_the_page_finds_there_what_a_running_webhook_shows(prometheus: Prometheus) -> None:
@@ -62,14 +61,14 @@ async def test_the_page_finds_there_what_a_running_webhook_shows(prometheus: Pro
 def test_a_webhook_configuration_that_somebody_deleted(installed: Installed, prometheus: Prometheus) -> None:
     silent(installed, prometheus)
     kubectl = installed.cluster.kubectl
-    before = kubectl("get", CONFIGURATION, "--output=json").json()
+    before = installed.api.get(CONFIGURATION)
     kubectl("delete", CONFIGURATION)
     try:
         summary = told(installed, prometheus, "GpuTiersNotRegistered")
         assert summary == "ValidatingWebhookConfiguration of gpu-tiers is missing."
     finally:
         del before["metadata"]["resourceVersion"], before["metadata"]["uid"]
-        kubectl("create", "-f", "-", input=json.dumps(before))
+        installed.api.create(before)
         wait_for_webhook(installed.cluster)
 
 

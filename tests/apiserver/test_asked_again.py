@@ -33,7 +33,7 @@ def send(installed: Installed, entry: int, url: str) -> None:
 
 def refusal(installed: Installed, namespace: str) -> str:
     """What somebody reads who creates a GPU pod; nothing where it is let in."""
-    answer = installed.create(gpu_pod("asked"), namespace, "--dry-run=server")
+    answer = installed.create(gpu_pod("asked"), namespace, dry_run=True)
     return answer.stderr if answer.code else ""
 
 

@@ -12,10 +12,9 @@ import yaml
 
 from installation.readiness import wait_for_webhook
 
+from .asking import SOME, expect, run
 from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
-from .test_commands import run
-from .test_explain import SOME, expect
 
 pytestmark = pytest.mark.apiserver
 
@@ -46,7 +45,7 @@ def job(name: str, gpus: int, count: int, **more: Any) -> Tree:
 def away(installed: Installed) -> Iterator[None]:
     """Without the webhook's configurations, as before it was installed."""
     kubectl = installed.cluster.kubectl
-    stored = [kubectl("get", each, "zz-gpu-tiers", "--output=json").json() for each in CONFIGURATIONS]
+    stored = [installed.api.get(f"{each}/zz-gpu-tiers") for each in CONFIGURATIONS]
     kubectl("delete", ",".join(CONFIGURATIONS), "zz-gpu-tiers")
     try:
         yield
@@ -54,7 +53,7 @@ def away(installed: Installed) -> Iterator[None]:
         for tree in stored:
             for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
                 tree["metadata"].pop(field, None)
-        kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": stored}))
+        installed.api.create({"apiVersion": "v1", "kind": "List", "items": stored})
         wait_for_webhook(installed.cluster)
 
 
@@ -68,14 +67,14 @@ def contradictions(installed: Installed) -> Iterator[str]:
     with new_namespace(installed.cluster) as namespace:
         contradict(installed, namespace)
         yield namespace
-        installed.cluster.kubectl("delete", "tenantquota", namespace)
-        installed.cluster.kubectl("delete", "priorityclass", "audit-urgent")
+        installed.api.delete(f"tenantquota/{namespace}")
+        installed.api.delete("priorityclass/audit-urgent")
 
 
 def contradict(installed: Installed, namespace: str) -> None:
     """A Job from before, a foreign class, a label that was changed later, and a ceiling and a quota that came last."""
     kubectl, home = installed.cluster.kubectl, f"--namespace={namespace}"
-    installed.cluster.apply(json.dumps(URGENT))
+    installed.api.apply(URGENT)
     train = {"command": ["torchrun", "train.py"]}
     old = job("from-before", 2, 2)
     old["spec"]["template"]["spec"]["containers"][0] |= train

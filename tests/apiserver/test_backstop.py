@@ -35,7 +35,7 @@ def hard(installed: Installed, namespace: str, name: str = "gpu-tiers") -> str:
 
 
 def patch(installed: Installed, tenant: str, **spec: object) -> None:
-    installed.cluster.kubectl("patch", "tenantquota", tenant, "--type=merge", "-p", json.dumps({"spec": spec}))
+    installed.api.patch(f"tenantquota/{tenant}", {"spec": spec})
 
 
 def of_class(name: str, gpus: int) -> Tree:
@@ -80,7 +80,7 @@ def test_they_follow_the_tenant(installed: Installed, namespace: str, tenant: st
     before = quotas(installed, namespace)["gpu-tiers"]["metadata"]["resourceVersion"]
 
     other = f"{namespace}-b"
-    installed.cluster.kubectl("create", "namespace", other)
+    installed.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
     selector = {"matchLabels": None, "matchExpressions": [_named(namespace, other)]}
     patch(installed, tenant, namespaceSelector=selector)
     eventually_named(installed, other, ["gpu-tiers"])
@@ -89,11 +89,11 @@ def test_they_follow_the_tenant(installed: Installed, namespace: str, tenant: st
     eventually_named(installed, namespace, [])
     assert list(quotas(installed, other)) == ["gpu-tiers"]
 
-    installed.cluster.kubectl("delete", "resourcequota", "gpu-tiers", f"--namespace={other}")
+    installed.api.delete("resourcequota/gpu-tiers", namespace=other)
     eventually_named(installed, other, ["gpu-tiers"])
     patch(installed, tenant, backstop="None")
     eventually_named(installed, other, [])
-    installed.cluster.kubectl("delete", "namespace", other, "--wait=false")
+    installed.api.delete(f"namespace/{other}", wait=False)
 
 
 def _named(*namespaces: str) -> Tree:
@@ -101,7 +101,7 @@ def _named(*namespaces: str) -> Tree:
 
 
 def test_they_go_with_the_tenant(installed: Installed, namespace: str, tenant: str) -> None:
-    installed.cluster.kubectl("delete", "tenantquota", tenant)
+    installed.api.delete(f"tenantquota/{tenant}")
     eventually_named(installed, namespace, [])
 
 
@@ -110,11 +110,10 @@ def test_one_that_is_somebody_elses_is_left_alone(installed: Installed, namespac
     assert installed.create({**theirs, "spec": {"hard": {"pods": "50"}}}, namespace).code == 0
     name = f"backstop-{namespace}"
     installed.tenant(name, namespace, quotas=ROWS, backstop="ResourceQuota")
-    events = ("get", "events", "--namespace=default", f"--field-selector=involvedObject.name={name}")
     told = f"ResourceQuota/gpu-tiers in {namespace} is somebody else's, so the backstop lacks it"
-    installed.eventually(lambda: told in installed.cluster.kubectl(*events).stdout, "the event")
+    installed.eventually(lambda: told in installed.messages("default", f"involvedObject.name={name}"), "the event")
     eventually_named(installed, namespace, NAMES)
-    installed.cluster.kubectl("delete", "tenantquota", name)
+    installed.api.delete(f"tenantquota/{name}")
     eventually_named(installed, namespace, ["gpu-tiers"])
     assert quotas(installed, namespace)["gpu-tiers"]["spec"]["hard"] == {"pods": "50"}
 
@@ -124,7 +123,7 @@ def test_where_nothing_is_enforced_none_is_rendered(installed: Installed, namesp
     installed.upgrade(mode="Warn")
     try:
         eventually_named(installed, namespace, [])
-        installed.cluster.kubectl("label", "namespace", namespace, "gpu-tiers.dev/mode=enforce")
+        installed.api.label(f"namespace/{namespace}", {"gpu-tiers.dev/mode": "enforce"})
         eventually_named(installed, namespace, NAMES)
     finally:
         installed.upgrade()
@@ -142,4 +141,4 @@ def test_a_pod_that_a_resource_quota_refuses_gives_back_what_was_reserved(instal
     assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("one"), namespace).stderr
     installed.eventually(lambda: installed.usage(name) == "total 0/2", "its end, after --create-timeout")
     assert installed.create(gpu_pod("one"), namespace).code == 0
-    installed.cluster.kubectl("delete", "tenantquota", name)
+    installed.api.delete(f"tenantquota/{name}")

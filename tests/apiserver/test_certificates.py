@@ -41,21 +41,20 @@ class Installed:
     """Of both configurations."""
 
     def secret(self) -> dict[str, bytes]:
-        found = self.cluster.kubectl("get", "secret", SECRET, f"--namespace={self.namespace}", "-o", "json")
-        return {key: base64.b64decode(value) for key, value in (found.json().get("data") or {}).items()}
+        found = self.cluster.api.get(f"secret/{SECRET}", self.namespace)
+        return {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
 
     def fill(self, data: dict[str, bytes]) -> None:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-        patch = json.dumps({"data": encoded})
-        self.cluster.kubectl("patch", "secret", SECRET, f"--namespace={self.namespace}", "-p", patch)
+        self.cluster.api.patch(f"secret/{SECRET}", {"data": encoded}, self.namespace)
 
     def empty(self) -> None:
-        patch = json.dumps([{"op": "remove", "path": "/data"}])
-        self.cluster.kubectl("patch", "secret", SECRET, f"--namespace={self.namespace}", "--type=json", "-p", patch)
+        removed = [{"op": "remove", "path": "/data"}]
+        self.cluster.api.patch(f"secret/{SECRET}", removed, self.namespace, form="json")
 
     def bundles(self, kind: str) -> list[bytes]:
         """The caBundle of each entry, decoded."""
-        webhooks = self.cluster.kubectl("get", kind, self.name, "-o", "json").json()["webhooks"]
+        webhooks = self.cluster.api.get(f"{kind}/{self.name}")["webhooks"]
         return [base64.b64decode(webhook["clientConfig"].get("caBundle", "")) for webhook in webhooks]
 
     def everywhere(self) -> set[bytes]:
@@ -68,34 +67,32 @@ class Installed:
             {"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"}
             for index in range(len(self.bundles(kind)))
         ]
-        self.cluster.kubectl("patch", kind, self.name, "--type=json", "-p", json.dumps(operations))
+        self.cluster.api.patch(f"{kind}/{self.name}", operations, form="json")
 
     def apply_configurations(self, port: int = 1) -> None:
         """Register a webhook on 127.0.0.1:`port` for ConfigMaps of this namespace alone."""
-        self.cluster.apply(configurations(self.name, self.namespace, port))
+        self.cluster.api.apply(*yaml.safe_load_all(configurations(self.name, self.namespace, port)))
 
     def delete_configurations(self) -> None:
-        self.cluster.kubectl("delete", ",".join(KINDS), self.name, "--ignore-not-found")
+        self.cluster.api.delete(*(f"{kind}/{self.name}" for kind in KINDS))
 
 
 @pytest.fixture
 def installed(cluster: Cluster, namespace: str) -> Iterator[Installed]:
     made = Installed(cluster, namespace, f"zz-{uuid.uuid4().hex[:8]}")
     try:
-        cluster.apply(account(made.name, namespace))
+        cluster.api.apply(*yaml.safe_load_all(account(made.name, namespace)))
         made.apply_configurations()
         yield made
     finally:
-        kinds = ",".join((*KINDS, "clusterrole", "clusterrolebinding"))
-        cluster.kubectl("delete", kinds, made.name, "--ignore-not-found")
+        cluster.api.delete(*(f"{kind}/{made.name}" for kind in (*KINDS, "clusterrole", "clusterrolebinding")))
 
 
 @pytest.fixture
 async def objects(installed: Installed, tmp_path: Path) -> AsyncIterator[Objects]:
     """The API server as the webhook's own ServiceAccount."""
-    token = installed.cluster.kubectl("create", "token", "gpu-tiers", f"--namespace={installed.namespace}").stdout
     config = yaml.safe_load(installed.cluster.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token.strip()}
+    config["users"][0]["user"] = {"token": installed.cluster.api.token("gpu-tiers", installed.namespace)}
     async with await Client.connect(written_to(tmp_path, config)) as client:
         yield CertificateObjects(client)
 
@@ -179,8 +176,7 @@ async def test_a_missing_configuration_is_seen_never_made_and_trusted_again_when
         await eventually(lambda: replica.configurations.registered)
         installed.delete_configurations()
         await eventually(lambda: not replica.configurations.registered)
-        gone = installed.cluster.kubectl("get", KINDS[0], installed.name, check=False)
-        assert "NotFound" in gone.stderr
+        assert not installed.cluster.api.has(f"{KINDS[0]}/{installed.name}")
         installed.apply_configurations()
         await eventually(lambda: replica.configurations.registered)
         await eventually(lambda: installed.everywhere() == {replica.served[0].ca})
@@ -212,7 +208,7 @@ async def test_other_names_are_in_the_next_certificate_of_the_same_ca(objects, i
 
 
 async def test_a_secret_that_the_chart_did_not_make_is_a_clear_error(objects, installed):
-    installed.cluster.kubectl("delete", "secret", SECRET, f"--namespace={installed.namespace}")
+    installed.cluster.api.delete(f"secret/{SECRET}", namespace=installed.namespace)
     message = f"Secret {installed.namespace}/{SECRET} does not exist: install or upgrade the chart"
     with pytest.raises(CertificateError, match=message):
         await Replica(objects, installed).source.load()
@@ -341,9 +337,9 @@ def accepted(installed: Installed) -> bool:
 
 
 def dry_run(installed: Installed) -> str:
-    """What kubectl says when it may not make a ConfigMap; nothing if it may."""
-    arguments = ("create", "configmap", "asked", f"--namespace={installed.namespace}", "--dry-run=server")
-    return installed.cluster.kubectl(*arguments, check=False).stderr
+    """What the API server says when nobody may make a ConfigMap; nothing if one may."""
+    asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "asked"}}
+    return installed.cluster.api.create(asked, installed.namespace, dry_run=True, check=False).stderr
 
 
 @contextlib.asynccontextmanager
@@ -367,8 +363,7 @@ async def calling(installed: Installed, refusals: list[str]) -> AsyncIterator[li
 
 
 def entries(installed: Installed, kind: str) -> list[dict]:
-    found: list[dict] = installed.cluster.kubectl("get", kind, installed.name, "-o", "json").json()["webhooks"]
-    return found
+    return list(installed.cluster.api.get(f"{kind}/{installed.name}")["webhooks"])
 
 
 def configurations(name: str, namespace: str, port: int) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from localcluster import Cluster, ControlPlane
+from tests.builders.claims import a_claim, a_claim_template, a_device, a_device_class, a_slice
 
 from .installed import Installed, Tree, gpu_pod
-from .test_resource_claims import claiming, devices, template
+from .test_resource_claims import claiming
 
 pytestmark = pytest.mark.apiserver
 
@@ -32,26 +33,16 @@ def no_claims_made(cluster: Cluster) -> Iterator[None]:
         cluster.processes.start(manager.name, manager.command)
 
 
-def claim(name: str, count: int) -> Tree:
-    metadata = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}}
-    return {**metadata, "spec": devices(count)}
-
-
 @pytest.fixture(scope="module")
 def devices_on(installed: Installed) -> Iterator[str]:
     """A node with 16 devices that the scheduler allocates to claims."""
-    node, kubectl = "node-of-devices", installed.cluster.kubectl
+    node = "node-of-devices"
     installed.cluster.add_node(node)
-    driver = {"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}
-    device_class = {"kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"}, "spec": {"selectors": [driver]}}
-    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": "gpu.nvidia.com", "nodeName": node, "pool": pool}
-    found = [{"name": f"gpu-{index}"} for index in range(16)]
-    resource_slice = {"kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec | {"devices": found}}
-    for each in (device_class, resource_slice):
-        installed.cluster.apply(json.dumps({"apiVersion": "resource.k8s.io/v1", **each}))
+    devices = (a_device(f"gpu-{index}") for index in range(16))
+    whole = a_device_class("gpu.nvidia.com", "device.driver == 'gpu.nvidia.com'")
+    installed.api.apply(whole.json(), a_slice(*devices, node=node).json())
     yield node
-    kubectl("delete", f"resourceslice/{node}", "deviceclass/gpu.nvidia.com", f"node/{node}")
+    installed.api.delete(f"resourceslice/{node}", "deviceclass/gpu.nvidia.com", f"node/{node}")
 
 
 def allocated(installed: Installed, namespace: str) -> int:
@@ -67,13 +58,13 @@ def allocated(installed: Installed, namespace: str) -> int:
 def test_what_dry_runs_have_named_is_read_again(
     installed: Installed, namespace: str, devices_on: str, source: str
 ) -> None:
-    make = claim if source == "resourceClaimName" else template
+    make = a_claim if source == "resourceClaimName" else a_claim_template
     kind = source.removesuffix("Name").lower()
     pod = claiming("greedy", devices_on, **{source: "gpus"})
-    assert installed.create(make("gpus", 1), namespace).code == 0
-    assert installed.create(pod, namespace, "--dry-run=server").code == 0
+    assert installed.create(make("gpus", 1).unplaced(), namespace).code == 0
+    assert installed.create(pod, namespace, dry_run=True).code == 0
     delete(installed, f"{kind}/gpus", namespace)
-    assert installed.create(make("gpus", 16), namespace).code == 0
+    assert installed.create(make("gpus", 16).unplaced(), namespace).code == 0
     refused = installed.create(pod, namespace)
     if not refused.code:
         installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
@@ -93,12 +84,12 @@ def delete(installed: Installed, what: str, namespace: str) -> None:
 def test_a_template_that_is_swapped_before_the_claim_is_made(
     installed: Installed, namespace: str, tenant: str, devices_on: str
 ) -> None:
-    assert installed.create(template("gpus", 1), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     with no_claims_made(installed.cluster):
         assert installed.create(claiming("modest", devices_on, resourceClaimTemplateName="gpus"), namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "total 1/2", "the GPU that it was admitted with")
         delete(installed, "resourceclaimtemplate/gpus", namespace)
-        assert installed.create(template("gpus", 8), namespace).code == 0
+        assert installed.create(a_claim_template("gpus", 8).unplaced(), namespace).code == 0
     refused = (
         "spec.devices: asks for 8 GPUs, but pod modest was let in with 1 by its claim gpu; ask for no more, or "
         "delete the pod, and create it again when the claim or its template is there"
@@ -111,19 +102,19 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(
     assert (allocated(installed, namespace), installed.usage(tenant)) == (0, "total 1/2")
 
     delete(installed, "resourceclaimtemplate/gpus", namespace)
-    assert installed.create(template("gpus", 1), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     installed.eventually(lambda: allocated(installed, namespace) == 1, "the GPU that it was admitted with")
 
 
 @pytest.mark.usefixtures("tenant")
 def test_a_template_that_is_swapped_afterwards_changes_nothing(installed: Installed, namespace: str) -> None:
-    assert installed.create(template("gpus", 1), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     assert installed.create(claiming("modest", resourceClaimTemplateName="gpus"), namespace).code == 0
     installed.eventually(
         lambda: "resourceClaimStatuses" in installed.get("pod/modest", namespace)["status"], "the claim that is made"
     )
     delete(installed, "resourceclaimtemplate/gpus", namespace)
-    assert installed.create(template("gpus", 8), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 8).unplaced(), namespace).code == 0
     installed.kill()
     installed.restart()
     full = "the total is at 1 of 2 GPUs; this pod asks for 2"
@@ -157,21 +148,21 @@ def open_gate(installed: Installed, pod: str, namespace: str) -> None:
 def test_the_claim_of_a_gated_pod_is_made_anew(
     installed: Installed, namespace: str, tenant: str, devices_on: str
 ) -> None:
-    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("waits", devices_on, resourceClaimName="mine", **GATED), namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
     delete(installed, "resourceclaim/mine", namespace)
-    refused = installed.create(claim("mine", 5), namespace)
+    refused = installed.create(a_claim("mine", 5).unplaced(), namespace)
     if not refused.code:
         open_gate(installed, "waits", namespace)
         installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
     assert allocated(installed, namespace) == 0
     assert "5 GPUs, but pod waits was let in with 2 by its claim gpu; ask for no more" in refused.stderr
 
-    assert installed.create(claim("mine", 1), namespace).code == 0
+    assert installed.create(a_claim("mine", 1).unplaced(), namespace).code == 0
     assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr, "it may be 2 again"
     delete(installed, "resourceclaim/mine", namespace)
-    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     open_gate(installed, "waits", namespace)
     installed.eventually(lambda: allocated(installed, namespace) == 2, "what it was admitted with")
 
@@ -239,13 +230,13 @@ def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
 @pytest.mark.usefixtures("tenant")
 def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, namespace: str, devices_on: str) -> None:
     """It is made so, or first stands alone, which charges nobody."""
-    assert installed.create(template("gpus", 1), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     with no_claims_made(installed.cluster):
         pod = claiming("modest", devices_on, resourceClaimTemplateName="gpus")
-        made = json.loads(installed.create(pod, namespace, "--output=json").stdout)
-        by_hand = installed.create(owned(claim("by-hand", 8), made), namespace)
-        assert installed.create(claim("alone", 8), namespace).code == 0
-        patch = json.dumps(owned(claim("alone", 8), made))
+        made = json.loads(installed.create(pod, namespace).stdout)
+        by_hand = installed.create(owned(a_claim("by-hand", 8).unplaced(), made), namespace)
+        assert installed.create(a_claim("alone", 8).unplaced(), namespace).code == 0
+        patch = json.dumps(owned(a_claim("alone", 8).unplaced(), made))
         command = ("patch", "resourceclaim/alone", f"--namespace={namespace}", "--type=merge", f"--patch={patch}")
         adopted = installed.cluster.kubectl(*command, check=False)
     installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
@@ -256,10 +247,10 @@ def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, n
 
 @pytest.mark.usefixtures("tenant")
 def test_nobody_else_says_what_a_pod_was_let_in_with(installed: Installed, namespace: str) -> None:
-    assert installed.create(template("gpus", 1), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     pod = claiming("modest", resourceClaimTemplateName="gpus")
     pod["metadata"]["annotations"] = {"gpu-tiers.dev/claimed": "gpu=8"}
-    made = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    made = json.loads(installed.create(pod, namespace).stdout)
     assert made["metadata"]["annotations"]["gpu-tiers.dev/claimed"] == "gpu=1"
     annotate = ("annotate", "pod/modest", "--overwrite", f"--namespace={namespace}", "gpu-tiers.dev/claimed=gpu=8")
     assert "gpu=8, but it was gpu=1; what a pod's claims may ask for is fixed" in (
@@ -272,7 +263,7 @@ def test_who_only_warns_counts_what_the_pods_get(installed: Installed, namespace
     installed.upgrade(mode="Warn")
     try:
         assert installed.create(claiming("early", resourceClaimName="late"), namespace).code == 0
-        late = installed.create(claim("late", 5), namespace)
+        late = installed.create(a_claim("late", 5).unplaced(), namespace)
     finally:
         installed.upgrade()
     assert "would be refused: spec.devices: asks for 5 GPUs, but pod early was let in with 0" in late.stderr
@@ -283,11 +274,11 @@ def test_who_only_warns_counts_what_the_pods_get(installed: Installed, namespace
 
 
 def test_while_a_claim_is_gone_its_pod_counts_as_before(installed: Installed, namespace: str, tenant: str) -> None:
-    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("waits", resourceClaimName="mine"), namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
     delete(installed, "resourceclaim/mine", namespace)
-    installed.cluster.kubectl("annotate", "pod/waits", f"--namespace={namespace}", "example.com/event=one")
+    installed.api.annotate("pod/waits", {"example.com/event": "one"}, namespace)
     installed.eventually(lambda: "claims not counted" in installed.log(), "the pod's event")
     refused = installed.create(gpu_pod("next"), namespace).stderr
     assert "the total is at 2 of 2 GPUs; this pod asks for 1" in refused

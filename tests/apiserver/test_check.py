@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 from installation.readiness import wait_for_webhook
 from webhook.cli.main import app
 
+from .asking import ids, kubeconfig_of
+from .asking import lint as run_lint
 from .installed import Installed
-from .test_lint import ids, kubeconfig_of
-from .test_lint import run as run_lint
 
 pytestmark = pytest.mark.apiserver
 
@@ -102,15 +102,14 @@ def test_it_waits_until_all_is_well(installed: Installed) -> None:
 
 
 def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
-    kubectl = installed.cluster.kubectl
     stored = installed.get("validatingwebhookconfiguration/zz-gpu-tiers", "")
-    kubectl("delete", "validatingwebhookconfiguration", "zz-gpu-tiers")
+    installed.api.delete("validatingwebhookconfiguration/zz-gpu-tiers")
     try:
         answer = check(installed, "--wait=3s")
     finally:
         for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
             stored["metadata"].pop(field, None)
-        kubectl("create", "-f", "-", input=json.dumps(stored))
+        installed.api.create(stored)
     assert answer.exit_code == 1
     assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: none of gpu-tiers is there")
     needs = "the ValidatingWebhookConfiguration of gpu-tiers"
@@ -139,17 +138,16 @@ RIGHTS = {
 def test_what_a_person_may_not_read_is_named_and_never_called_well(
     installed: Installed, namespace: str, roles: list[str], told: dict[str, str]
 ) -> None:
-    kubectl, name = installed.cluster.kubectl, f"check-{namespace}"
-    kubectl("create", "serviceaccount", "ada", f"--namespace={namespace}")
-    account = f"--serviceaccount={namespace}:ada"
+    name = f"check-{namespace}"
+    installed.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ada"}}, namespace)
     for role in roles:
-        kubectl("create", "clusterrolebinding", f"{name}-{role}", f"--clusterrole={role}", account)
+        installed.bind(f"{name}-{role}", role, "ada", namespace, everywhere=True)
     try:
         config = kubeconfig_of(installed, "ada", namespace)
         answer = check(installed, f"--namespace={namespace}", "--wait=30s", kubeconfig=config)
     finally:
         for role in roles:
-            kubectl("delete", "clusterrolebinding", f"{name}-{role}")
+            installed.api.delete(f"clusterrolebinding/{name}-{role}")
     found = words(answer)
     assert {line: found[line] for line in told} == told
     assert answer.exit_code == (3 if "unknown" in found.values() else 0)

@@ -7,26 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from localcluster.binaries import binaries, find
 from localcluster.versions import DEFAULT_KUBERNETES
 from webhook.cli.main import app
 
+from .asking import golden, run
 from .installed import Installed, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-
-ANSWERS = Path(__file__).parent / "answers"
-
-
-def golden(name: str) -> str:
-    return (ANSWERS / f"{name}.txt").read_text().rstrip("\n")
-
-
-def run(installed: Installed, *arguments: str) -> Result:
-    return CliRunner().invoke(app, [*arguments, f"--kubeconfig={installed.cluster.kubeconfig}"])
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def get(cluster: Cluster, *what: str) -> Any:
 
 
 def runs(cluster: Cluster, name: str) -> None:
-    cluster.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=240s")
+    cluster.api.wait_for("Ready", f"pod/{name}")
 
 
 def test_the_api_server_has_the_version_that_was_asked_for(cluster: Cluster, minor: str) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from installation.examples import example_policy
 from localcluster import Result
+from tests.builders.nodes import quiet_node
 
 from .installed import Installed, Tree, gpu_pod
 
@@ -20,7 +20,6 @@ def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     """A tenant of 2 GPUs."""
     with installed.tenant_for("ending", namespace, quotas=[{"gpus": "2"}]) as name:
         yield name
-    installed.upgrade()
 
 
 def saving(name: str) -> Tree:
@@ -32,27 +31,18 @@ def test_a_deleted_pod_counts_until_it_has_ended_or_not_at_all(
 ) -> None:
     assert installed.create(saving("old"), namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the pod in the status")
-    installed.cluster.kubectl("delete", "pod/old", f"--namespace={namespace}", "--wait=false")
+    installed.api.delete("pod/old", namespace=namespace, wait=False)
     assert "deletionTimestamp" in installed.get("pod/old", namespace)["metadata"]
     assert "the total is at 2 of 2 GPUs" in installed.create(saving("next"), namespace).stderr
 
-    installed.upgrade(policy=example_policy() | {"quotaReleaseStrategy": "Terminating"})
-    installed.eventually(lambda: installed.usage(tenant) == "total 0/2", "the pod that is ending already")
-    assert installed.create(saving("next"), namespace).code == 0
-    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the next pod alone")
-    installed.cluster.kubectl("delete", "pod/next", f"--namespace={namespace}", "--wait=false")
-    installed.eventually(lambda: installed.create(saving("third"), namespace).code == 0, "room at the deletion")
+    with installed.policy_with(quotaReleaseStrategy="Terminating"):
+        installed.eventually(lambda: installed.usage(tenant) == "total 0/2", "the pod that is ending already")
+        assert installed.create(saving("next"), namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the next pod alone")
+        installed.api.delete("pod/next", namespace=namespace, wait=False)
+        installed.eventually(lambda: installed.create(saving("third"), namespace).code == 0, "room at the deletion")
 
-    installed.upgrade()
     installed.eventually(lambda: installed.usage(tenant) == "total 6/2", "all three, two of which are ending")
-
-
-def quiet_node(name: str) -> Tree:
-    """A node with room for two CPUs, without a kubelet: what is deleted there stays for its whole grace."""
-    room = {"cpu": "2", "memory": "8Gi", "pods": "9", "nvidia.com/gpu": "8"}
-    status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
-    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
 
 
 def on_a_quiet_node(name: str, node: str, tier: str, owner: Tree | None = None, grace: int = 30, **limits: str) -> Tree:
@@ -77,7 +67,7 @@ def test_who_evicts_his_own_pods_holds_no_more_for_days(installed: Installed, na
     one = {"nvidia.com/gpu": "1", "cpu": "1"}
 
     def create(pod: Tree) -> Result:
-        return installed.create(pod, namespace, "--as=mallory")
+        return installed.create(pod, namespace, user="mallory")
 
     def owned(name: str) -> Tree:
         return installed.get(f"pod/{name}", namespace)
@@ -94,4 +84,4 @@ def test_who_evicts_his_own_pods_holds_no_more_for_days(installed: Installed, na
     heir, more = (on_a_quiet_node(name, node, "gpu-batch", owner, **one) for name in ("heir", "more"))
     installed.eventually(lambda: create(heir).code == 0, "the place of the one that ends soon")
     assert "the total is at 2 of 2 GPUs" in create(more).stderr
-    installed.cluster.kubectl("delete", "node", node)
+    installed.api.delete(f"node/{node}")

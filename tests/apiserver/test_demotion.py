@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from .asking import events, run
 from .installed import Installed, Tree, gpu_pod
-from .test_commands import run
-from .test_preemption import events
 
 pytestmark = pytest.mark.apiserver
 
@@ -15,14 +14,14 @@ pytestmark = pytest.mark.apiserver
 def tenants(installed: Installed, namespace: str) -> Iterator[tuple[str, str]]:
     """The owner of 3 GPUs for training, and a borrower with 1, in namespaces of their own."""
     lender = f"{namespace}-lender"
-    installed.cluster.kubectl("create", "namespace", lender)
+    installed.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": lender}})
     installed.tenant("lender", lender, quotas=[{"tier": "gpu-training", "gpus": 3}])
     rows = [{"tier": "gpu-training", "gpus": 1}, {"tier": "gpu-batch", "gpus": 3}]
     tiers = ["gpu-training", "gpu-batch"]
     installed.tenant("borrower", namespace, allowedTiers=tiers, quotas=rows, onExceed="Demote")
     yield lender, namespace
-    installed.cluster.kubectl("delete", "tenantquota", "lender", "borrower")
-    installed.cluster.kubectl("delete", "namespace", lender, "--wait=false")
+    installed.api.delete("tenantquota/lender", "tenantquota/borrower")
+    installed.api.delete(f"namespace/{lender}", wait=False)
 
 
 def training(name: str, gpus: int, node: str) -> Tree:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.apiserver
 ROWS = yaml.safe_load(Path(__file__).with_name("evasions.yaml").read_text())
 ATTEMPTS = [row for group in ROWS for row in group["attempts"]]
 TENANT = "alpha"
-ATTACKER = "--as=mallory"
+ATTACKER = "mallory"
 QUOTA = {"maxTier": "gpu-serving", "quotas": [{"gpus": 2}]}
 
 
@@ -33,8 +33,8 @@ def home(installed: Installed) -> Iterator[str]:
     installed.tenant(TENANT, name, **QUOTA)
     installed.eventually(lambda: not installed.create(gpu_pod("bystander"), name).code, "the other pod")
     yield name
-    cluster.kubectl("delete", "tenantquota", TENANT)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.api.delete(f"tenantquota/{TENANT}")
+    cluster.api.delete(f"namespace/{name}", wait=False)
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def home(installed: Installed) -> Iterator[str]:
 )
 def test_the_answer_is_the_one_that_the_table_says(installed: Installed, home: str, row: Tree) -> None:
     made = row.get("apply") or merged(training_pod(row.get("limits", {"nvidia.com/gpu": 1})), row.get("pod", {}))
-    answer = installed.create(made, home, ATTACKER, "--output=json")
+    answer = installed.create(made, home, user=ATTACKER)
     try:
         assert (said(answer.stderr) if answer.code else became(json.loads(answer.stdout))) == row.get("answer")
     finally:
         if not answer.code:
             one = f"{made['kind'].lower()}/{made['metadata']['name']}"
-            installed.cluster.kubectl("delete", one, f"--namespace={home}", "--grace-period=0", "--force")
+            installed.api.delete(one, namespace=home, seconds=0)
             installed.eventually(lambda: installed.usage(TENANT) == "total 1/2", "the attempt's end")
 
 

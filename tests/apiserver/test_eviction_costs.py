@@ -25,20 +25,20 @@ WORKLOAD = "workloads.kueue.x-k8s.io"
 BOOST, SAVED = "kueue.x-k8s.io/priority-boost", "volcano.sh/last-checkpoint-time"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def telling(installed: Installed) -> Iterator[Installed]:
     """The webhook that tells both."""
     add_crds(installed.cluster, *map(crd, KUEUES))
-    installed.upgrade(policy=policy("Write"))
+    classes = {"kueue": {"workloadPriorityClasses": True}}
+    installed.upgrade(policy=example_policy() | classes | {"evictionCost": both("Write")})
     yield installed
     installed.upgrade()
     for each in KUEUES:
         delete_crd(installed.cluster, f"{each.plural}.{each.group}")
 
 
-def policy(telling: str) -> Tree:
-    classes = {"kueue": {"workloadPriorityClasses": True}}
-    return example_policy() | classes | {"evictionCost": {"kueue": telling, "volcano": telling}}
+def both(telling: str) -> Tree:
+    return {"kueue": telling, "volcano": telling}
 
 
 def training(telling: Installed, namespace: str, name: str, node: str, minutes: float, **pod: str) -> Tree:
@@ -50,7 +50,7 @@ def training(telling: Installed, namespace: str, name: str, node: str, minutes: 
     assert telling.create(job, namespace).code == 0
 
     def running() -> list[Tree]:
-        pods = telling.read(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"run={name}")["items"]
+        pods = telling.api.get("pods", namespace, labelSelector=f"run={name}")["items"]
         return [each for each in pods if each["status"]["phase"] == "Running"]
 
     telling.eventually(lambda: bool(running()), name)
@@ -69,7 +69,7 @@ def queue(telling: Installed, job: Tree) -> None:
 
 
 def annotation(telling: Installed, what: str, namespace: str, key: str) -> str:
-    found: Tree = telling.cluster.kubectl("get", what, f"--namespace={namespace}", "-o=json").json()
+    found: Tree = telling.api.get(what, namespace)
     return str(found["metadata"].get("annotations", {}).get(key, ""))
 
 
@@ -99,12 +99,12 @@ def test_volcano_is_told_when_its_pods_saved_last_until_that_is_taken_back(
         training(telling, namespace, name, node, 50, schedulerName=scheduler, nodeName=node)
 
     def saved(name: str) -> str:
-        pods = telling.read(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"run={name}")["items"]
+        pods = telling.api.get("pods", namespace, labelSelector=f"run={name}")["items"]
         return str(pods[0]["metadata"].get("annotations", {}).get(SAVED, ""))
 
     telling.eventually(lambda: bool(saved("theirs")), "the time of its start")
     age = datetime.now(UTC) - datetime.fromisoformat(saved("theirs"))
     assert timedelta(minutes=49) < age < timedelta(minutes=60)
     assert not saved("kubernetes"), "nobody reads it there"
-    telling.upgrade(policy=policy("Remove"))
-    telling.eventually(lambda: not saved("theirs"), "nothing that is ours")
+    with telling.policy_with(evictionCost=both("Remove")):
+        telling.eventually(lambda: not saved("theirs"), "nothing that is ours")

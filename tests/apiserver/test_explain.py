@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from .installed import Installed, Tree, gpu_pod
-from .test_commands import ANSWERS, golden, run
+from .asking import SOME, expect, run, running, why
+from .installed import Installed, Tree, gpu_job, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-SOME = "team-research"
-"""As long as a test's namespace is called, so that columns are as wide."""
 
 
 def asked(installed: Installed, namespace: str, *arguments: str) -> str:
@@ -28,32 +25,12 @@ def asked(installed: Installed, namespace: str, *arguments: str) -> str:
     return re.sub(r"\d+ (second|minute)s?", "20 seconds", text).rstrip("\n")
 
 
-def expect(name: str, text: str) -> None:
-    if not (ANSWERS / f"{name}.txt").exists():
-        (ANSWERS / f"{name}.txt").write_text(text + "\n")
-    assert text == golden(name)
-
-
-def job(name: str, gpus: int, node: str | None = None, **spec: object) -> Tree:
-    template = {"spec": {**gpu_pod(name, gpus, node=node)["spec"], "restartPolicy": "Never"}}
-    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-training"}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
-
-
 def deployment(name: str, gpus: int, node: str | None = None, tier: str = "gpu-serving", replicas: int = 1) -> Tree:
     labels, pod = {"app": name}, gpu_pod(name, gpus, node=node)["spec"]
     template = {"metadata": {"labels": labels}, "spec": pod}
     metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": tier}}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-
-
-def running(installed: Installed, namespace: str, name: str) -> bool:
-    return str(installed.get(f"pod/{name}", namespace)["status"]["phase"]) == "Running"
-
-
-def why(installed: Installed, namespace: str, what: str) -> str:
-    return run(installed, "why-pending", what, f"--namespace={namespace}").stdout
 
 
 @pytest.fixture
@@ -64,7 +41,7 @@ def tenant(installed: Installed, namespace: str) -> Iterator[str]:
 
 
 def test_a_job_and_its_pod_are_explained(installed: Installed, namespace: str, node: str, tenant: str) -> None:
-    assert installed.create(job("train", 4, node), namespace).code == 0
+    assert installed.create(gpu_job("train", 4, node), namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4, total 4/6", "the pod is counted")
     pods = ("get", "pods", f"--namespace={namespace}", "--output=jsonpath={.items[0].metadata.name}")
     pod = installed.cluster.kubectl(*pods).stdout
@@ -89,7 +66,7 @@ def test_a_pod_from_before_the_installation_is_told_so(installed: Installed) -> 
     try:
         expect("explain-before", asked(installed, "kube-public", "explain", "po/before"))
     finally:
-        installed.cluster.kubectl("delete", "pod", "before", "-n=kube-public", "--grace-period=0", "--force")
+        installed.api.delete("pod/before", namespace="kube-public", seconds=0)
 
 
 @pytest.mark.usefixtures("tenant")
@@ -119,9 +96,9 @@ def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, n
     rows = [{"tier": "gpu-training", "gpus": 2}, {"tier": "gpu-serving", "gpus": 1}, {"gpus": 4}]
     tiers = ["gpu-training", "gpu-serving", "gpu-batch"]
     with installed.tenant_for(namespace, namespace, allowedTiers=tiers, quotas=rows, onExceed="Demote") as tenant:
-        assert installed.create(job("within", 2, node), namespace).code == 0
+        assert installed.create(gpu_job("within", 2, node), namespace).code == 0
         installed.eventually(lambda: "gpu-training 2/2" in installed.usage(tenant), "what is within its quota")
-        assert installed.create(job("finetune", 2, node), namespace).code == 0
+        assert installed.create(gpu_job("finetune", 2, node), namespace).code == 0
         installed.eventually(lambda: "total 4/4" in installed.usage(tenant), "a full tenant")
         told = asked(installed, namespace, "explain", "job/finetune")
         (pod,) = (each for each in installed.get("pods", namespace)["items"] if "finetune" in each["metadata"]["name"])
@@ -138,7 +115,7 @@ def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, n
 
 def test_what_may_not_come_back_is_told_so_while_it_runs(installed: Installed, namespace: str, node: str) -> None:
     with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 4}]) as tenant:
-        assert installed.create(job("train", 4, node), namespace).code == 0
+        assert installed.create(gpu_job("train", 4, node), namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "total 4/4", "the pod is counted")
         assert "would be refused" not in asked(installed, namespace, "explain", "job/train")
         installed.tenant(tenant, namespace, quotas=[{"gpus": 4}], maxTier="gpu-batch")
@@ -239,17 +216,17 @@ def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespac
 
 def test_a_gated_and_a_suspended_workload_say_what_they_wait_for(installed: Installed, namespace: str) -> None:
     installed.create(gpu_pod("gated", 1, schedulingGates=[{"name": "example.com/data"}]), namespace)
-    installed.create(job("later", 1, suspend=True), namespace)
+    installed.create(gpu_job("later", 1, suspend=True), namespace)
     assert "example.com/data: whoever set it has not lifted it" in why(installed, namespace, "gated")
     assert "It is suspended (spec.suspend)" in why(installed, namespace, "job.batch/later")
 
 
 def test_what_has_no_pod_says_when_it_has_one_or_how_it_failed(installed: Installed, namespace: str) -> None:
     nightly = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
-    spec = {"schedule": "0 3 1 1 *", "jobTemplate": {"spec": job("x", 1)["spec"]}}
+    spec = {"schedule": "0 3 1 1 *", "jobTemplate": {"spec": gpu_job("x", 1)["spec"]}}
     assert installed.create(nightly | {"spec": spec}, namespace).code == 0
     assert "It makes pods by its schedule, 0 3 1 1 *: none was due yet." in why(installed, namespace, "cronjob/nightly")
-    assert installed.create(job("late", 1, activeDeadlineSeconds=1), namespace).code == 0
+    assert installed.create(gpu_job("late", 1, activeDeadlineSeconds=1), namespace).code == 0
 
     def told() -> bool:
         return "It has failed (DeadlineExceeded: " in why(installed, namespace, "job/late")

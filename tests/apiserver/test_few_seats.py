@@ -58,16 +58,16 @@ class FewSeats:
     def _add_team(self) -> None:
         """A tenant whose ServiceAccount may create pods."""
         kubectl, there = self.cluster.kubectl, f"--namespace={TEAM}"
-        kubectl("create", "namespace", TEAM)
+        self.cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
         self.cluster.apply(json.dumps(account(TEAM)))
         kubectl("create", "role", TEAM, there, "--verb=create", "--resource=pods")
         kubectl("create", "rolebinding", TEAM, there, f"--role={TEAM}", f"--serviceaccount={TEAM}:default")
         self.cluster.apply(json.dumps(tenant_quota(TEAM, TEAM, quotas=[{"gpus": "1000"}])))
-        kubectl("wait", "--for=condition=Exact", f"tenantquota/{TEAM}", "--timeout=240s")
+        self.cluster.api.wait_for("Exact", f"tenantquota/{TEAM}")
 
     def token(self, namespace: str, account: str) -> str:
         """What proves a ServiceAccount."""
-        return self.cluster.kubectl("create", "token", account, f"--namespace={namespace}").stdout.strip()
+        return self.cluster.api.token(account, namespace)
 
     def add_flow_schema(self) -> None:
         """Add the chart's, and wait until it is in force for the webhook."""

@@ -1,6 +1,5 @@
 """Two replicas start at once where no certificate is yet: processes as the chart runs them, on a real API server."""
 
-import json
 import ssl
 import uuid
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 
 from installation.beside import Address, serve
@@ -36,11 +36,11 @@ class Replica:
 def secret(installed: installed.Installed, namespace: str) -> Iterator[test_certificates.Installed]:
     """An empty Secret, and two configurations that trust nobody yet, beside the installation of all tests."""
     made = test_certificates.Installed(installed.cluster, namespace, f"zz-{uuid.uuid4().hex[:8]}")
-    made.cluster.apply(test_certificates.account(made.name, namespace))
+    made.cluster.api.apply(*yaml.safe_load_all(test_certificates.account(made.name, namespace)))
     made.apply_configurations()
     yield made
-    kinds = ",".join((*test_certificates.KINDS, "clusterrole", "clusterrolebinding"))
-    made.cluster.kubectl("delete", kinds, made.name, "--ignore-not-found")
+    kinds = (*test_certificates.KINDS, "clusterrole", "clusterrolebinding")
+    made.cluster.api.delete(*(f"{kind}/{made.name}" for kind in kinds))
 
 
 def lease_of_another(namespace: str) -> dict[str, object]:
@@ -56,7 +56,7 @@ def replicas(secret: test_certificates.Installed) -> Iterator[list[Replica]]:
     """Started before any of them is ready; they share the Secret. Neither leads: the accounts have another leader."""
     cluster = secret.cluster
     shared = [f"--namespace={secret.namespace}", f"--configuration={secret.name}"]
-    cluster.apply(json.dumps(lease_of_another(secret.namespace)))
+    cluster.api.apply(lease_of_another(secret.namespace))
     addresses = [Address(*free_ports(3)) for _ in range(REPLICAS)]
     started = [
         Replica(each, cluster.processes.start(f"replica-{number}", [*serve(cluster, each), *shared]))

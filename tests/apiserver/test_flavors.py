@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .installed import Installed, gpu_pod
-from .reading import Tree
+from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
@@ -33,7 +32,7 @@ def test_a_pod_counts_on_the_flavor_of_its_node_as_the_node_is_labelled(
     assert not installed.create(gpu_pod("anywhere", 1, node=node), namespace).code
     installed.eventually(lambda: bool(installed.get("pod/anywhere", namespace)["spec"].get("nodeName")), "a node")
     installed.eventually(lambda: used(installed, tenant) == "0", "a pod that may run on no H100 any more")
-    installed.cluster.kubectl("label", "node", node, f"{PRODUCT}={H100[PRODUCT]}")
+    installed.api.label(f"node/{node}", H100)
     installed.eventually(lambda: used(installed, tenant) == "1", "the pod on the row of its node's flavor")
     assert not installed.create(gpu_pod("another", 1, node=node), namespace).code
     installed.eventually(lambda: used(installed, tenant) == "2", "another one there")
@@ -42,7 +41,7 @@ def test_a_pod_counts_on_the_flavor_of_its_node_as_the_node_is_labelled(
     assert f"exceeded quota: tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1." in refused
     placed = installed.create(gpu_pod("placed", 1, nodeName=node), namespace).stderr
     assert "h100 is at 2 of 2 GPUs" in placed, "spec.nodeName is no way around"
-    installed.cluster.kubectl("label", "node", node, f"{PRODUCT}-")
+    installed.api.label(f"node/{node}", {PRODUCT: None})
     installed.eventually(lambda: used(installed, tenant) == "0", "the row free again")
 
 
@@ -62,7 +61,7 @@ def ways_to(node: str) -> dict[str, dict[str, object]]:
 def test_no_way_to_a_node_passes_the_row_of_its_flavor(
     installed: Installed, namespace: str, tenant: str, node: str
 ) -> None:
-    installed.cluster.kubectl("label", "node", node, f"{PRODUCT}={H100[PRODUCT]}", f"example.com/rack={node}")
+    installed.api.label(f"node/{node}", {**H100, "example.com/rack": node})
     for way, spec in ways_to(node).items():
         refused = installed.create(gpu_pod("large", 3, **spec), namespace).stderr
         assert "h100 allows 2 GPUs; this pod asks for 3. It names no flavor" in refused, way
@@ -101,7 +100,7 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
     assert installed.get("pod/third", namespace)["spec"]["schedulingGates"], "it waits on"
     installed.eventually(lambda: used(installed, tenant) == "2", "both on the row")
 
-    installed.cluster.kubectl("delete", "pod", "first", f"--namespace={namespace}", "--grace-period=0", "--force")
+    installed.api.delete("pod/first", namespace=namespace, seconds=0)
     installed.eventually(lambda: lift(installed, "third", namespace) == "", "room for the third")
 
     assert not installed.create(gated("fourth"), namespace).code
@@ -117,7 +116,7 @@ def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
 ) -> None:
     """It may come to be an H100, and is one or none before the leader has looked."""
     for key, value in model.items():
-        installed.cluster.kubectl("label", "node", node, f"{key}={value}")
+        installed.api.label(f"node/{node}", {key: value})
     gated = gpu_pod("gated", 1, node=node, schedulingGates=[{"name": "example.com/data"}])
     assert not installed.create(gated, namespace).code
     lift = ("patch", "pod", "gated", f"--namespace={namespace}", "--type=merge", '-p={"spec":{"schedulingGates":null}}')
@@ -126,7 +125,7 @@ def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
     account = lambda: installed.get(f"tenantquota/{tenant}", "")["status"]["ledger"]  # noqa: E731
     installed.eventually(lambda: not account().get("reservations"), "the end of its promise")
     for key in model:
-        installed.cluster.kubectl("label", "node", node, f"{key}-")
+        installed.api.label(f"node/{node}", {key: None})
 
 
 def test_a_gang_counts_on_the_flavor_of_its_namespaces_node_selector(
@@ -138,7 +137,7 @@ def test_a_gang_counts_on_the_flavor_of_its_namespaces_node_selector(
     assert "It names no flavor" in installed.create(job, namespace).stderr
     annotate = ("annotate", "namespace", namespace, "--overwrite")
     installed.cluster.kubectl(*annotate, f"{selecting}={PRODUCT}=NVIDIA-L4")
-    installed.eventually(lambda: not installed.create(job, namespace, "--dry-run=server").code, "the annotation seen")
+    installed.eventually(lambda: not installed.create(job, namespace, dry_run=True).code, "the annotation seen")
     assert not installed.create(job, namespace).code
     there = lambda: pods_of(installed, namespace)  # noqa: E731
     installed.eventually(lambda: len(there()) == 3, "a pod for each of its three")
@@ -147,7 +146,7 @@ def test_a_gang_counts_on_the_flavor_of_its_namespaces_node_selector(
 
     installed.cluster.kubectl(*annotate, f"{selecting}={PRODUCT}={H100[PRODUCT]}")
     large = gang(gpu_pod("worker", 1, nodeSelector={}), parallelism=3)
-    refused = lambda: installed.create(large, namespace, "--dry-run=server").stderr  # noqa: E731
+    refused = lambda: installed.create(large, namespace, dry_run=True).stderr  # noqa: E731
     installed.eventually(lambda: "h100 allows 2 GPUs" in refused(), "the other flavor seen")
 
     other = gang(gpu_pod("worker", 1, nodeSelector={PRODUCT: "NVIDIA-L4"}), parallelism=1)
@@ -167,4 +166,4 @@ def gang(pod: Tree, parallelism: int) -> Tree:
 
 def pods_of(installed: Installed, namespace: str) -> list[Tree]:
     """All pods of a namespace."""
-    return list(installed.cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"])
+    return list(installed.api.get("pods", namespace)["items"])

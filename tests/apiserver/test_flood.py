@@ -16,7 +16,7 @@ async def test_none_of_a_bystanders_creates_fails_beside_a_flood(installed: Inst
         installed.tenant("noisy", namespace, quotas=[{"gpus": 1}], maxTier="gpu-serving")
         installed.tenant("quiet", quiet, quotas=[{"gpus": 100}])
         seen = await watched(installed.cluster, installed.address.port, namespace, quiet, SECONDS, clients=CLIENTS)
-        installed.cluster.kubectl("delete", "tenantquota", "noisy", "quiet")
+        installed.api.delete("tenantquota/noisy", "tenantquota/quiet")
 
     assert seen.answers == {"201": SECONDS}
     assert seen.flood["403"] > SECONDS

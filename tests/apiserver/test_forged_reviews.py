@@ -21,7 +21,7 @@ pytestmark = pytest.mark.apiserver
 
 def tls_of(cluster: Cluster) -> ssl.SSLContext:
     """What a client needs that verifies the webhook."""
-    secret = cluster.kubectl("get", "secret", "gpu-tiers-tls", "--namespace=gpu-tiers", "--output=json").json()
+    secret = cluster.api.get("secret/gpu-tiers-tls", "gpu-tiers")
     return ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
 
 
@@ -55,7 +55,7 @@ def review_of(pod: Tree, namespace: str) -> Tree:
 def made_up(installed: Installed, namespace: str, name: str, gpus: int) -> Tree:
     """A review of a pod that mutate has been at, as whoever may run `kubectl create --dry-run=server` can have it."""
     pod = gpu_pod(name, 1, tier="gpu-batch")
-    seen: Tree = json.loads(installed.create(pod, namespace, "--dry-run=server", "--output=json").stdout)
+    seen: Tree = json.loads(installed.create(pod, namespace, dry_run=True).stdout)
     asked = {"nvidia.com/gpu": str(gpus)}
     seen["spec"]["containers"][0]["resources"] = {"limits": asked, "requests": asked}
     return review_of(seen, namespace)
@@ -67,7 +67,7 @@ def victim(installed: Installed, namespace: str) -> Iterator[str]:
     name = f"of-{namespace}"
     installed.tenant(name, namespace, quotas=[{"tier": "gpu-batch", "gpus": "4"}])
     yield name
-    installed.cluster.kubectl("delete", "tenantquota", name)
+    installed.api.delete(f"tenantquota/{name}")
 
 
 def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted(

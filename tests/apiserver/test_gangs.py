@@ -1,8 +1,6 @@
 """Gangs on a real API server: a workload is let in whole or not at all, and its pods draw on what it holds."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -10,23 +8,11 @@ from installation.workload_crds import WORKLOAD_KINDS
 from tests.builders.workloads import WorkloadBuilder
 from tests.unit.admission.test_gangs import GANGS, asked, pods_of
 
+from .asking import events
+from .gangs import Gangs, pytorchjob
 from .installed import Installed, Tree, gpu_pod
-from .test_preemption import events
 
 pytestmark = pytest.mark.apiserver
-
-
-def pytorchjob(name: str, workers: int, gpus: int = 1, **spec: Any) -> Tree:
-    """As a user writes it, with a master and some workers of as many GPUs."""
-    template = gpu_pod("", gpus)
-    del template["apiVersion"], template["kind"], template["metadata"]["name"]
-    replicas = {"Master": {"replicas": 1, "template": template}, "Worker": {"replicas": workers, "template": template}}
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-training"}},
-        "spec": {"pytorchReplicaSpecs": replicas, **spec},
-    }
 
 
 def cronjob(name: str, pods: int, gpus: int) -> Tree:
@@ -55,48 +41,13 @@ def appwrapper(name: str, inner: Tree) -> Tree:
     }
 
 
-class Gangs:
-    """A tenant of 8 GPUs of training, and what its user does."""
-
-    def __init__(self, installed: Installed, namespace: str) -> None:
-        self.installed = installed
-        self.namespace = namespace
-
-    def apply(self, tree: Tree) -> str:
-        """`kubectl create`: what it prints to stderr."""
-        return self.installed.create(tree, self.namespace).stderr
-
-    def pod(self, name: str, of: str, gpus: int = 1) -> str:
-        """The operator makes a pod of a PyTorchJob: what it is told."""
-        uid = self.installed.get(f"pytorchjob/{of}", self.namespace)["metadata"]["uid"]
-        tree = gpu_pod(name, gpus)
-        owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": of, "uid": uid, "controller": True}
-        tree["metadata"]["ownerReferences"] = [owner]
-        return self.installed.create(tree, self.namespace).stderr
-
-    def patch(self, name: str, patch: Tree) -> str:
-        """`kubectl patch`: what it prints to stderr."""
-        return self.run("patch", "pytorchjob", name, "--type=merge", f"--patch={json.dumps(patch)}")
-
-    def run(self, *arguments: str) -> str:
-        """Another kubectl command: what it prints to stderr."""
-        return self.installed.cluster.kubectl(*arguments, f"--namespace={self.namespace}", check=False).stderr
-
-    def delete(self, what: str, *arguments: str) -> None:
-        self.installed.cluster.kubectl("delete", what, f"--namespace={self.namespace}", *arguments)
-
-    def shows(self, usage: str) -> None:
-        """`kubectl get tenantquota` shows this before long."""
-        self.installed.eventually(
-            lambda: self.installed.usage("gang") == usage, f"{usage}, and not {self.installed.usage('gang')}"
-        )
-
-
 @pytest.fixture
 def gangs(installed: Installed, namespace: str) -> Iterator[Gangs]:
     installed.tenant("gang", namespace, quotas=[{"tier": "gpu-training", "gpus": "8"}, {"gpus": "16"}])
-    yield Gangs(installed, namespace)
-    installed.cluster.kubectl("delete", "tenantquota", "gang")
+    found = Gangs(installed, namespace)
+    found.shows("gpu-training 0/8, total 0/16")  # nothing is counted of the tenant before, which had the same name
+    yield found
+    installed.api.delete("tenantquota/gang")
 
 
 def test_a_workload_whose_name_is_taken_books_nothing(gangs: Gangs) -> None:
@@ -147,11 +98,11 @@ def test_a_gang_keeps_its_place_until_it_is_deleted(gangs: Gangs) -> None:
     gangs.apply(pytorchjob("first", 3))
     assert gangs.pod("one", "first") == ""
     gangs.shows("gpu-training 1/8 (+3 reserved), total 1/16 (+3 reserved)")
-    gangs.delete("pod/one", "--force", "--grace-period=0")
+    gangs.delete("pod/one", seconds=0)
     gangs.shows("gpu-training 0/8 (+4 reserved), total 0/16 (+4 reserved)")
     assert gangs.pod("one", "first") == ""
     gangs.shows("gpu-training 1/8 (+3 reserved), total 1/16 (+3 reserved)")
-    gangs.delete("pytorchjob/first", "--cascade=orphan")
+    gangs.delete("pytorchjob/first", owned="Orphan")
     gangs.shows("gpu-training 1/8, total 1/16")
 
 
@@ -208,7 +159,7 @@ def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, n
         installed.eventually(lambda: whole()["status"] == "True", "room for it")
         assert gangs.pod("old-3", "old") == ""
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "late")
+        installed.api.delete("tenantquota/late")
 
 
 def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> None:
@@ -224,7 +175,7 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
         assert {each["spec"]["priorityClassName"] for each in pods} == {"gpu-batch"}
         assert len(pods) == 4
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "lending")
+        installed.api.delete("tenantquota/lending")
 
 
 def test_every_kind_of_gang_and_its_pods_get_one_answer(installed: Installed, namespace: str) -> None:
@@ -244,7 +195,7 @@ def test_every_kind_of_gang_and_its_pods_get_one_answer(installed: Installed, na
         refused = installed.create(gpu_pod("another"), namespace)
         assert f"the total is at {total} of {total} GPUs; this pod asks for 1." in refused.stderr
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "kinds")
+        installed.api.delete("tenantquota/kinds")
 
 
 def version_of(tree: Tree) -> tuple[str, str, str]:
@@ -254,10 +205,9 @@ def version_of(tree: Tree) -> tuple[str, str, str]:
 
 def created(installed: Installed, namespace: str, trees: list[Tree]) -> dict[str, str]:
     """What `kubectl create` of all of them made, uids by name; an error is the test's end."""
-    told = "--output=jsonpath={.metadata.name} {.metadata.uid}{'\\n'}"
-    answer = installed.create({"apiVersion": "v1", "kind": "List", "items": trees}, namespace, told)
+    answer = installed.create({"apiVersion": "v1", "kind": "List", "items": trees}, namespace)
     assert answer.code == 0, answer.stderr
-    return dict(line.split() for line in answer.stdout.splitlines())
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in answer.json()["items"]}
 
 
 def applied(gang: WorkloadBuilder, name: str) -> Tree:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from localcluster.fake_nodes import node as fake_node
+from tests.builders.claims import a_claim, a_device, a_device_class, a_slice
 
+from .asking import run, running, why
 from .installed import Installed, Tree, gpu_pod
-from .test_commands import run
-from .test_explain import running, why
-from .test_resource_claims import devices
 
 pytestmark = pytest.mark.apiserver
 
@@ -47,21 +46,13 @@ class Dra:
         return f"plugin-{self.namespace}"
 
     def apply(self, *objects: Tree) -> None:
-        self.installed.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+        self.installed.api.apply(*objects)
 
     def objects(self) -> Iterator[Tree]:
         yield fake_node(self.node, 0, {"team": self.namespace})
-        selectors = [{"cel": {"expression": f"device.driver == '{self.driver}'"}}]
-        yield of_dra("DeviceClass", self.name, {"selectors": selectors, "extendedResourceName": self.resource})
-        tainted = {"name": "c", "taints": [{"key": "example.com/repair", "effect": "NoSchedule"}]}
-        pool = {"name": self.node, "generation": 1, "resourceSliceCount": 1}
-        spec = {
-            "driver": self.driver,
-            "nodeName": self.node,
-            "pool": pool,
-            "devices": [{"name": "a"}, {"name": "b"}, tainted],
-        }
-        yield of_dra("ResourceSlice", self.node, spec)
+        yield a_device_class(self.name, f"device.driver == '{self.driver}'", resource=self.resource).json()
+        tainted = a_device("c", {"key": "example.com/repair", "effect": "NoSchedule"})
+        yield a_slice(a_device("a"), a_device("b"), tainted, node=self.node, driver=self.driver).json()
 
     def pod(self, name: str, tier: str, **spec: object) -> Tree:
         """A pod that asks for the resource, on nodes of this test alone."""
@@ -76,13 +67,9 @@ class Dra:
 
     def warns(self) -> bool:
         """Whether a dry run is told that its tier evicts nobody."""
-        dry = self.installed.create(self.pod("asks", "gpu-training"), self.namespace, "--dry-run=server")
+        dry = self.installed.create(self.pod("asks", "gpu-training"), self.namespace, dry_run=True)
         assert dry.code == 0
         return f"[evicts-nobody] kube-scheduler evicts nobody for {self.resource}"[:60] in dry.stderr
-
-
-def of_dra(kind: str, name: str, spec: Tree) -> Tree:
-    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.fixture
@@ -90,17 +77,14 @@ def dra(installed: Installed, namespace: str) -> Iterator[Dra]:
     found = Dra(installed, namespace)
     found.apply(*found.objects())
     yield found
-    kubectl = installed.cluster.kubectl
-    kubectl("delete", "pods,resourceclaims", "--all", f"--namespace={namespace}", "--wait=false")
-    kubectl(
-        "delete", f"node/{found.node}", f"node/{found.plugin_node}", f"deviceclass/{found.name}", "--ignore-not-found"
-    )
-    kubectl("delete", f"resourceslice/{found.node}", "--ignore-not-found")
+    installed.api.delete("pods", "resourceclaims", namespace=namespace, wait=False)
+    installed.api.delete(f"node/{found.node}", f"node/{found.plugin_node}", f"deviceclass/{found.name}")
+    installed.api.delete(f"resourceslice/{found.node}")
 
 
 def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace: str) -> None:
     dra.start(dra.pod("low", "gpu-batch"))
-    claim = of_dra("ResourceClaim", "shared", devices(1, deviceClassName=dra.name))
+    claim = a_claim("shared", deviceClassName=dra.name).unplaced()
     assert dra.installed.create(claim, namespace).code == 0
     named = dra.pod("named", "gpu-training", resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])
     named["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}

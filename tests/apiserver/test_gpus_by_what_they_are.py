@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.builders.claims import a_claim, a_device, a_device_class, a_slice
+
+from .asking import lint, page, why
 from .installed import Installed, Tree, gpu_pod
-from .test_explain import why
-from .test_lint import run as lint
-from .test_page import page
-from .test_resource_claims import claiming, devices, job
+from .test_resource_claims import claiming, job
 
 pytestmark = pytest.mark.apiserver
 
@@ -21,31 +21,20 @@ NVIDIA = "device.driver == 'gpu.nvidia.com'"
 TYPED = NVIDIA + " && device.attributes['gpu.nvidia.com'].type == '{}'"
 PROFILE = "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'"
 CLASSES = {
-    "mig.nvidia.com": {"selectors": [TYPED.format("mig")]},
-    "vfio.gpu.nvidia.com": {"selectors": [TYPED.format("vfio")]},
-    "fast": {"selectors": [NVIDIA], "extendedResourceName": "example.com/thing"},
-    "any": {},
-    "cards": {"selectors": ["device.driver == 'dra.net'"], "extendedResourceName": "example.com/card"},
+    "mig.nvidia.com": a_device_class("mig.nvidia.com", TYPED.format("mig")),
+    "vfio.gpu.nvidia.com": a_device_class("vfio.gpu.nvidia.com", TYPED.format("vfio")),
+    "fast": a_device_class("fast", NVIDIA, resource="example.com/thing"),
+    "any": a_device_class("any"),
+    "cards": a_device_class("cards", "device.driver == 'dra.net'", resource="example.com/card"),
 }
-
-
-def device_class(name: str, selectors: tuple[str, ...] = (), **spec: str) -> Tree:
-    spec = {"selectors": [{"cel": {"expression": each}} for each in selectors], **spec}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.fixture(scope="module")
 def classes(installed: Installed) -> Iterator[Installed]:
     """The classes that NVIDIA's driver brings, and others; each is known to the webhook."""
-    items = [device_class(name, **spec) for name, spec in CLASSES.items()]
-    installed.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    installed.api.apply(*(each.json() for each in CLASSES.values()))
     yield installed
-    installed.cluster.kubectl("delete", "deviceclass", *CLASSES)
-
-
-def claim(name: str, count: int, device_class: str, **exactly: object) -> Tree:
-    spec = devices(count, deviceClassName=device_class, **exactly)
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+    installed.api.delete(*(f"deviceclass/{name}" for name in CLASSES))
 
 
 def asking(name: str, resource: str, count: int, **spec: object) -> Tree:
@@ -66,7 +55,7 @@ def is_bounded(installed: Installed, namespace: str, tenant: str, *, three: Tree
 @pytest.mark.parametrize("name", ["mig.nvidia.com", "vfio.gpu.nvidia.com", "fast", "any", "not-there-yet"])
 def test_a_claim_of_any_class_that_may_be_a_gpus(classes: Installed, namespace: str, tenant: str, name: str) -> None:
     for count in (2, 3):
-        assert classes.create(claim(f"claim-{count}", count, name), namespace).code == 0
+        assert classes.create(a_claim(f"claim-{count}", count, deviceClassName=name).unplaced(), namespace).code == 0
     two, three = (claiming(f"pod-{count}", resourceClaimName=f"claim-{count}") for count in (2, 3))
     is_bounded(classes, namespace, tenant, three=three, two=two)
 
@@ -103,7 +92,7 @@ def test_among_so_many_other_names_that_the_api_server_gives_up(
         limits = {LONGEST.format(number * names + each): "0" for each in range(names)}
         other = {"name": f"other-{number}", "image": "any", "resources": {"limits": limits}}
         pod["spec"]["containers"].insert(0, other)
-    refused = classes.create_raw(pod, namespace)
+    refused = classes.create(pod, namespace)
     assert "resources; gpu-tiers counts GPUs in 32 at most" in refused.stderr or "cost limit exceeded" in refused.stderr
     assert classes.usage(tenant) == "total 0/2"
 
@@ -114,7 +103,7 @@ def test_claims_that_would_take_too_long_to_count(classes: Installed, namespace:
         {"name": f"r{one}", "firstAvailable": [alternative(one, other) for other in range(8)]} for one in range(32)
     ]
     for name in ("one", "two"):
-        made = {**claim(name, 1, "cards"), "spec": {"devices": {"requests": requests}}}
+        made = {**a_claim(name, deviceClassName="cards").unplaced(), "spec": {"devices": {"requests": requests}}}
         assert classes.create(made, namespace).code == 0
     pod = gpu_pod("pod")
     names = ("one", "two", "one")
@@ -131,12 +120,12 @@ def alternative(one: int, other: int) -> Tree:
 
 
 def test_network_cards_are_no_gpus(classes: Installed, namespace: str, tenant: str) -> None:
-    assert classes.create(claim("cards", 3, "cards"), namespace).code == 0
+    assert classes.create(a_claim("cards", 3, deviceClassName="cards").unplaced(), namespace).code == 0
     pod = claiming("by-claim", resourceClaimName="cards")
     del pod["metadata"]["labels"]
     plugins = (asking("by-plugin", "nvidia.com/hostdev", 3), asking("by-interface", "nvidia.com/resibp12s0", 3))
     for each in (pod, asking("by-name", "example.com/card", 3), *plugins):
-        made = json.loads(classes.create(each, namespace, "--output=json").stdout)
+        made = json.loads(classes.create(each, namespace).stdout)
         assert "priorityClassName" not in made["spec"]
     assert classes.usage(tenant) == "total 0/2"
 
@@ -158,7 +147,10 @@ def test_parts_of_gpus_count_once(classes: Installed, namespace: str, tenant: st
 def test_a_mig_slice_counts_its_share(classes: Installed, namespace: str, tenant: str) -> None:
     sliced = {"selectors": [{"cel": {"expression": PROFILE}}]}
     for name, count in (("sixteen", 16), ("seventeen", 17)):
-        assert classes.create(claim(name, count, "mig.nvidia.com", **sliced), namespace).code == 0
+        assert (
+            classes.create(a_claim(name, count, deviceClassName="mig.nvidia.com", **sliced).unplaced(), namespace).code
+            == 0
+        )
     refused = classes.create(claiming("over", resourceClaimName="seventeen"), namespace)
     assert "the total allows 2 GPUs; this pod asks for 2.125." in refused.stderr
     assert classes.create(claiming("fits", resourceClaimName="sixteen"), namespace).code == 0
@@ -166,7 +158,7 @@ def test_a_mig_slice_counts_its_share(classes: Installed, namespace: str, tenant
 
 
 def test_a_workload_is_refused_for_a_class_by_its_template(classes: Installed, namespace: str, tenant: str) -> None:
-    made = claim("gpus", 1, "fast")
+    made = a_claim("gpus", deviceClassName="fast").unplaced()
     template = {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
     assert classes.create(template, namespace).code == 0
     refused = classes.create(job("wide", 3), namespace)
@@ -185,40 +177,33 @@ def test_lint_tells_what_each_class_counts(classes: Installed) -> None:
     }
 
 
-def resource_slice(name: str, node: str, driver: str = "gpu.nvidia.com", **attributes: object) -> Tree:
-    spec = {
-        "driver": driver,
-        "nodeName": node,
-        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": f"gpu-{number}", "attributes": attributes} for number in range(4)],
-    }
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+FOUR = tuple(a_device(f"gpu-{number}") for number in range(4))
 
 
 def test_the_claim_that_the_scheduler_makes_is_not_counted_beside_its_pod(
     classes: Installed, namespace: str, tenant: str, node: str
 ) -> None:
-    classes.cluster.apply(json.dumps(resource_slice(node, node)))
+    classes.api.apply(a_slice(*FOUR, node=node).json())
     assert classes.create(asking("runs", "example.com/thing", 2, node=node), namespace).code == 0
     classes.eventually(lambda: bool(classes.get("resourceclaims", namespace)["items"]), "the scheduler's claim")
     classes.eventually(lambda: classes.get("pod/runs", namespace)["status"]["phase"] == "Running", "the pod")
     assert "extendedResourceClaimStatus" in classes.get("pod/runs", namespace)["status"]
     classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "the pod's GPUs, once")
-    classes.cluster.kubectl("delete", "resourceslice", node)
+    classes.api.delete(f"resourceslice/{node}")
 
 
 def test_a_driver_that_nobody_knows_is_told_by_what_it_offers(classes: Installed, namespace: str, tenant: str) -> None:
-    classes.cluster.apply(json.dumps(device_class("odd", ("device.driver == 'accel.example.com'",))))
+    classes.api.apply(a_device_class("odd", "device.driver == 'accel.example.com'").json())
     pods = [asking(name, "deviceclass.resource.kubernetes.io/odd", 3) for name in ("before", "after")]
-    classes.eventually(lambda: not classes.create(pods[0], namespace, "--dry-run=server").code, "the class")
-    offered = resource_slice(namespace, "nowhere", "accel.example.com", cudaComputeCapability={"version": "9.0.0"})
-    classes.cluster.apply(json.dumps(offered))
+    classes.eventually(lambda: not classes.create(pods[0], namespace, dry_run=True).code, "the class")
+    device = a_device(cudaComputeCapability={"version": "9.0.0"})
+    classes.api.apply(a_slice(device, node=namespace, driver="accel.example.com").json())
     refusal = f"tenant {tenant}: the total allows 2 GPUs; this pod asks for 3."
     classes.eventually(
-        lambda: refusal in classes.create(pods[1], namespace, "--dry-run=server").stderr, "what its slices tell"
+        lambda: refusal in classes.create(pods[1], namespace, dry_run=True).stderr, "what its slices tell"
     )
     assert "counts 1 GPU a device: its driver is accel.example.com" in lint(classes).stdout.replace("\n", " ")
-    classes.cluster.kubectl("delete", f"resourceslice/{namespace}", "deviceclass/odd")
+    classes.api.delete(f"resourceslice/{namespace}", "deviceclass/odd")
 
 
 def test_a_class_that_turns_out_to_be_no_gpus_frees_them(classes: Installed, namespace: str, tenant: str) -> None:
@@ -226,20 +211,20 @@ def test_a_class_that_turns_out_to_be_no_gpus_frees_them(classes: Installed, nam
     waiting = asking("waits", "deviceclass.resource.kubernetes.io/later", 2)
     assert classes.create(waiting, namespace).code == 0
     classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "as it may be a GPU's")
-    classes.cluster.apply(json.dumps(device_class("later", ("device.driver == 'dra.net'",))))
+    classes.api.apply(a_device_class("later", "device.driver == 'dra.net'").json())
     classes.eventually(lambda: classes.usage(tenant) == "total 0/2", "by what it is")
-    classes.cluster.kubectl("delete", "deviceclass", "later")
+    classes.api.delete("deviceclass/later")
 
 
 @pytest.fixture
 def without_a_device_plugin(classes: Installed, namespace: str) -> Iterator[str]:
     """A node whose four GPUs a ResourceSlice offers, by the name under which others are resources of nodes."""
-    name, kubectl = f"dra-{namespace}", classes.cluster.kubectl
+    name = f"dra-{namespace}"
     classes.cluster.add_node(name, gpus=0)
-    classes.cluster.apply(json.dumps(resource_slice(name, name)))
-    classes.cluster.apply(json.dumps(device_class("plain", (NVIDIA,), extendedResourceName="nvidia.com/gpu")))
+    classes.api.apply(a_slice(*FOUR, node=name).json())
+    classes.api.apply(a_device_class("plain", NVIDIA, resource="nvidia.com/gpu").json())
     yield name
-    kubectl("delete", "deviceclass/plain", f"resourceslice/{name}", f"node/{name}")
+    classes.api.delete("deviceclass/plain", f"resourceslice/{name}", f"node/{name}")
 
 
 def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone(
@@ -252,8 +237,7 @@ def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone
         found = re.search(r"<strong>([\d.]+)</strong> of [\d.]+ in use, <strong>([\d.]+)</strong> free", page(classes))
         return tuple(map(float, found.groups())) if found else ()
 
-    terminating = ("get", "namespaces", "--field-selector=status.phase=Terminating", "--output=name")
-    classes.eventually(lambda: not classes.cluster.kubectl(*terminating).stdout, "no namespace that goes")
+    classes.wait_for_namespaces_to_go()
     classes.eventually(lambda: bool(bar()), "the leader's page")
     used, free = bar()
     taken = asking("taken", "nvidia.com/gpu", 3, node=without_a_device_plugin)

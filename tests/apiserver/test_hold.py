@@ -1,83 +1,19 @@
 """onExceed: Hold on a real control plane: what is over quota waits behind a gate, and goes when it is its turn."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from .conftest import new_namespace
-from .installed import Installed, Tree, gpu_pod
+from .installed import Installed, gpu_pod
+from .queue import GATE, Line
 
 pytestmark = pytest.mark.apiserver
-
-GATE = {"name": "gpu-tiers.dev/quota"}
-
-
-class Line:
-    """A tenant of 8 GPUs whose pods wait for their turn, and a node with room for all of them."""
-
-    def __init__(self, installed: Installed, namespace: str, node: str) -> None:
-        self.installed = installed
-        self.namespace = namespace
-        self.node = node
-
-    def create(self, tree: Tree) -> None:
-        answer = self.installed.create(tree, self.namespace)
-        assert answer.code == 0, answer.stderr
-
-    def pod(self, name: str, gpus: int = 1, tier: str = "gpu-training") -> Tree:
-        return gpu_pod(name, gpus, tier=tier, node=self.node)
-
-    def job(self, name: str, pods: int, tier: str = "gpu-training") -> Tree:
-        """A training Job of so many pods of a GPU each."""
-        template = gpu_pod("", 1, tier=tier, node=self.node, restartPolicy="Never")
-        del template["metadata"]["name"]
-        spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed"}
-        spec["template"] = {key: template[key] for key in ("metadata", "spec")}
-        labels = {"gpu-tiers.dev/tier": tier}
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}
-
-    def pods(self) -> list[Tree]:
-        return list(self.installed.get("pods", self.namespace)["items"])
-
-    def running(self) -> set[str]:
-        return {each["metadata"]["name"] for each in self.pods() if each["status"]["phase"] == "Running"}
-
-    def waiting(self) -> set[str]:
-        return {each["metadata"]["name"] for each in self.pods() if GATE in each["spec"].get("schedulingGates", ())}
-
-    def status(self) -> Tree:
-        """That of its TenantQuota."""
-        found: Tree = self.installed.get(f"tenantquota/hold-{self.namespace}", "").get("status", {})
-        return found
-
-    def delete(self, what: str, *names: str) -> None:
-        self.installed.cluster.kubectl("delete", what, *names, f"--namespace={self.namespace}", "--wait=false")
-
-    def eventually_runs(self, *names: str) -> None:
-        self.installed.eventually(lambda: set(names) <= self.running(), f"{names} to run")
-
-
-@pytest.fixture(scope="module")
-def wide(installed: Installed) -> Iterator[str]:
-    """A node with more GPUs than any of these tenants may use."""
-    installed.cluster.add_node("wide", gpus=64)
-    yield "wide"
-    installed.cluster.kubectl("delete", "node", "wide")
-
-
-@pytest.fixture
-def line(installed: Installed, wide: str) -> Iterator[Line]:
-    with new_namespace(installed.cluster) as namespace:
-        quotas = [{"gpus": 8}]
-        with installed.tenant_for(f"hold-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
-            yield Line(installed, namespace, wide)
 
 
 def test_of_64_pods_at_once_8_run_and_none_is_refused(line: Line) -> None:
     with ThreadPoolExecutor(16) as crowd:
         answers = list(
-            crowd.map(lambda number: line.installed.create_raw(line.pod(f"p{number}"), line.namespace), range(64))
+            crowd.map(lambda number: line.installed.create(line.pod(f"p{number}"), line.namespace), range(64))
         )
     assert [each.stderr for each in answers if each.code] == []
     line.installed.eventually(lambda: len(line.running()) == 8, "8 pods to run")
@@ -87,7 +23,7 @@ def test_of_64_pods_at_once_8_run_and_none_is_refused(line: Line) -> None:
     line.installed.eventually(lambda: len(line.running() - first) == 8, "the next 8")
     assert len(line.waiting()) == 48
     # the rest is let go with the tenant
-    line.installed.cluster.kubectl("delete", "tenantquota", f"hold-{line.namespace}")
+    line.installed.api.delete(f"tenantquota/hold-{line.namespace}")
     line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from localcluster import Result
+from tests.builders.claims import a_claim
 
 from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
-from .test_changed_claims import claim
-from .test_hold import GATE, Line
+from .queue import GATE, Line
 
 pytestmark = pytest.mark.apiserver
 
@@ -173,14 +173,14 @@ def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> 
     """It is deleted and made anew, again and again, while its pod is booked and opened."""
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
-    line.create(claim("devices", 1))
+    line.create(a_claim("devices", 1).unplaced())
     line.create(line.sharing("waits", "devices"))
     line.is_told(1)
     line.delete("pod", "there")
     for _ in range(5):
         line.asks("delete", "resourceclaim", "devices", "--wait=false")
-        assert line.makes(claim("devices", 8)).code
-        line.makes(claim("devices", 1))
+        assert line.makes(a_claim("devices", 8).unplaced()).code
+        line.makes(a_claim("devices", 1).unplaced())
     line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
     line.installed.eventually(lambda: line.installed.usage(f"hold-{line.namespace}") == "total 1/8", "a GPU in use")
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from .asking import run
 from .conftest import new_namespace
 from .installed import Installed, Tree
-from .test_commands import run
-from .test_hold import Line
+from .queue import Line
 
 pytestmark = pytest.mark.apiserver
 
@@ -124,13 +124,13 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
     line.create(line.job("gang", pods=4))
     line.installed.eventually(lambda: reserved(line, "gpu-training") == "2", "what the gang reserves")
 
-    def warned(tree: Tree, *arguments: str) -> str:
-        return line.installed.create(tree, line.namespace, *arguments).stderr
+    def warned(tree: Tree, *, dry_run: bool = False) -> str:
+        return line.installed.create(tree, line.namespace, dry_run=dry_run).stderr
 
     room = f"tenant told-{line.namespace}: gpu-training is at 6 of 6 GPUs, 2 reserved for pods queued "
     small = line.job("small", pods=1)
     told = f"{room}earlier; this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"
-    assert told in warned(small, "--dry-run=server")
+    assert told in warned(small, dry_run=True)
     assert told in warned(small)
     line.installed.eventually(lambda: held(line).get("workloads") == 2, "it, behind the gang")
 

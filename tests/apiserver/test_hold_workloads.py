@@ -7,15 +7,16 @@ import json
 
 import pytest
 
-from .installed import Installed, Tree, gpu_pod
-from .test_changed_claims import devices_on
-from .test_commands import run
-from .test_hold import GATE, Line, line, wide
-from .test_native_gangs import a_gang, apply_gang, runs_whole
-from .test_pod_groups import version
-from .test_resource_claims import claiming, template
+from tests.builders.claims import a_claim_template
 
-__all__ = ["devices_on", "line", "version", "wide"]
+from .asking import run
+from .groups import a_gang, apply_gang, runs_whole
+from .installed import Installed, Tree, gpu_pod
+from .queue import GATE, Line
+from .test_changed_claims import devices_on
+from .test_resource_claims import claiming
+
+__all__ = ["devices_on"]
 
 pytestmark = pytest.mark.apiserver
 
@@ -33,9 +34,8 @@ def applied(line: Line, kind: str, name: str, gpus: int, **spec: object) -> str:
     return answer.stderr
 
 
-def patch(line: Line, what: str, change: Tree, *arguments: str) -> None:
-    where = (what, f"--namespace={line.namespace}", "--type=merge", f"--patch={json.dumps(change)}")
-    line.installed.cluster.kubectl("patch", *where, *arguments)
+def patch(line: Line, what: str, change: Tree, part: str = "") -> None:
+    line.installed.api.patch(what, change, line.namespace, part=part)
 
 
 def condition(line: Line, what: str, kind: str) -> Tree:
@@ -146,16 +146,16 @@ def test_a_cronjob_that_forbids_skips_a_run_while_one_waits(line: Line) -> None:
     one_is_there(line)
     spec = {"schedule": "0 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": {"spec": line.job("", 1)["spec"]}}
     cron: Tree = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "hourly"}, "spec": spec}
-    assert "[held-schedule]" in line.installed.create(cron, line.namespace, "--dry-run=server").stderr
+    assert "[held-schedule]" in line.installed.create(cron, line.namespace, dry_run=True).stderr
     spec["concurrencyPolicy"] = "Forbid"
     assert "[held-schedule]" not in line.installed.create(cron, line.namespace).stderr
     for schedule in ("0 * * * *", "30 * * * *"):  # of each a run is due since long, so it begins now
         patch(line, "cronjob/hourly", {"spec": {"schedule": schedule}})
         missed = {"status": {"lastScheduleTime": "2024-01-01T00:15:00Z"}}
-        patch(line, "cronjob/hourly", missed, "--subresource=status")
+        patch(line, "cronjob/hourly", missed, "status")
         eventually_waits(line)
-    skips = ("get", "events", f"--namespace={line.namespace}", "--field-selector=reason=JobAlreadyActive")
-    line.installed.eventually(lambda: "hourly" in line.installed.cluster.kubectl(*skips).stdout, "a run, skipped")
+    skips = "reason=JobAlreadyActive,involvedObject.name=hourly"
+    line.installed.eventually(lambda: bool(line.installed.messages(line.namespace, skips)), "a run, skipped")
     assert len(line.installed.get("jobs", line.namespace)["items"]) == 1
     line.delete("pod", "there")
     line.installed.eventually(lambda: len(line.running()) == 1, "the run that waited")
@@ -189,7 +189,7 @@ def evicted(line: Line, pod: str) -> str:
 
 def test_the_claim_of_a_held_pod_is_there_and_pending(line: Line, devices_on: str) -> None:
     one_is_there(line)
-    line.create(template("pair", 2))
+    line.create(a_claim_template("pair", 2).unplaced())
     line.create(claiming("asks", devices_on, resourceClaimTemplateName="pair"))
     claims = lambda: line.installed.get("resourceclaims", line.namespace)["items"]  # noqa: E731
     line.installed.eventually(lambda: bool(claims()), "its claim")
@@ -204,11 +204,12 @@ def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
     one_is_there(line)
     spec = {"hard": {"requests.nvidia.com/gpu": "10"}}
     line.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "native"}, "spec": spec})
-    used = lambda: line.installed.get("resourcequota/native", line.namespace)["status"]["used"]  # noqa: E731
+    used = lambda: line.installed.get("resourcequota/native", line.namespace)["status"].get("used", {})  # noqa: E731
     name = "requests.nvidia.com/gpu"
     line.installed.eventually(lambda: used().get(name) == "8", "the quota, counted")
     told = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
     assert "[held-counted] ResourceQuota native counts pods that wait for quota too" in told
+    line.installed.eventually(lambda: used()[name] == "9", "the Job's pod, counted")
     line.delete("job", "sweep")
     line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")
     line.create(line.pod("waits", gpus=2))

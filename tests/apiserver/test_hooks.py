@@ -69,7 +69,7 @@ def test_every_kind_is_tried_here() -> None:
 def test_every_kind_is_stored_under_the_restricted_standard(installed: Installed, namespace: str, kind: str) -> None:
     label = "pod-security.kubernetes.io/enforce=restricted"
     installed.cluster.kubectl("label", "namespace", namespace, "--overwrite", label)
-    answer = installed.create(a_restricted_pod("work", kind), namespace, "--output=json")
+    answer = installed.create(a_restricted_pod("work", kind), namespace)
     assert answer.code == 0, answer.stderr
     told = {"file": [], "listen": ["[python-path]"]}.get(kind, ["[hook-overrides-policy]"])
     assert [line.split()[1] for line in answer.stderr.splitlines() if line.startswith("Warning:")] == told
@@ -91,7 +91,7 @@ def test_a_second_pass_finds_every_kind_as_the_first_left_it(
             pod = a_restricted_pod("work", kind)
 
             def seen(pod: Tree = pod) -> Tree:
-                answer = installed.create(pod, namespace, "--dry-run=server", "--output=json")
+                answer = installed.create(pod, namespace, dry_run=True)
                 assert answer.code == 0, answer.stderr
                 found: Tree = json.loads(answer.stdout)
                 return found
@@ -116,9 +116,8 @@ def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str
     applied = installed.create(job, namespace)
     assert "[hook-port]" in applied.stderr
     assert (applied.stderr.count("[hook-port]"), applied.stderr.count("[lost-node]")) == (1, 1)
-    pods = ("get", "pods", f"--namespace={namespace}", "--selector=batch.kubernetes.io/job-name=night")
-    installed.eventually(lambda: "night" in installed.cluster.kubectl(*pods).stdout, "the Job's pod")
-    (pod,) = installed.cluster.kubectl(*pods, "--output=json").json()["items"]
+    installed.eventually(lambda: bool(installed.get("pods", namespace)["items"]), "the Job's pod")
+    (pod,) = installed.get("pods", namespace)["items"]
     handler = {"httpGet": {"path": "/checkpoint", "port": 9000, "scheme": "HTTP"}}
     assert (pre_stop(pod), pod["spec"]["terminationGracePeriodSeconds"]) == (handler, 70)
 
@@ -158,7 +157,7 @@ def test_a_hook_that_can_not_be_is_refused_on_apply(installed: Installed, namesp
     asked = [asking_for(fields, f"work-{number}") for number, (fields, _) in enumerate(REFUSED.values())]
     items = [job_of(pod) for pod in asked] if on_a_job else asked
     tree = {"apiVersion": "v1", "kind": "List", "items": items}
-    refused = installed.create(tree, namespace, "--dry-run=server").stderr.splitlines()
+    refused = installed.create(tree, namespace, dry_run=True).stderr.splitlines()
     assert len(refused) == len(REFUSED)
     for (name, (_, sentence)), line in zip(REFUSED.items(), refused, strict=True):
         assert sentence in line, name
@@ -179,7 +178,7 @@ def job_of(pod: Tree) -> Tree:
 
 def test_the_listener_stands_in_a_pod_as_a_dry_run_shows_it(installed: Installed, namespace: str) -> None:
     pod = a_restricted_pod("stock", "listen")
-    shown = json.loads(installed.create(pod, namespace, "--dry-run=server", "--output=json").stdout)
+    shown = json.loads(installed.create(pod, namespace, dry_run=True).stdout)
     assert not installed.create(pod, namespace).code
     stored = installed.get("pod/stock", namespace)
     for each in (shown, stored):
@@ -196,7 +195,7 @@ def test_the_api_server_takes_the_listener_from_an_image_as_we_write_it(installe
     brought = listener("registry.example.com/gpu-tiers:1.0")
     pod = gpu_pod("imaged", volumes=[brought.volume])
     pod["spec"]["containers"][0]["volumeMounts"] = [brought.mount]
-    shown = json.loads(installed.create(pod, namespace, "--dry-run=server", "--output=json").stdout)
+    shown = json.loads(installed.create(pod, namespace, dry_run=True).stdout)
     assert brought.volume in shown["spec"]["volumes"]
     assert brought.mount in shown["spec"]["containers"][0]["volumeMounts"]
 

@@ -31,7 +31,7 @@ def test_a_scheduler_that_does_not_run_lets_training_wait_while_batch_runs(
         "no node takes the one of serving, and one of interactive evicts nobody"
     )
 
-    installed.cluster.kubectl("delete", "pod", "training", f"--namespace={namespace}")
+    installed.api.delete("pod/training", namespace=namespace)
     assert installed.create(gpu_pod("again", 4, tier="gpu-training", node=node), namespace).code == 0
     installed.eventually(lambda: phase("again") == "Running", "the real scheduler, which evicts")
     installed.eventually(lambda: inverted(installed) == 0, "the next look")
@@ -44,6 +44,6 @@ def test_gpus_that_are_free_on_two_nodes_are_too_few_on_each(installed: Installe
         assert installed.create(gpu_pod(f"sweep-{number}", 3, tier="gpu-batch", node=where), namespace).code == 0
     assert installed.create(gpu_pod("notebook", 2, tier="gpu-interactive", node=node), namespace).code == 0
     installed.eventually(lambda: installed.metric("gpu_tiers_stranded_gpus") == 2, "one GPU on each of two nodes")
-    installed.cluster.kubectl("delete", "pod", "sweep-0", f"--namespace={namespace}")
+    installed.api.delete("pod/sweep-0", namespace=namespace)
     installed.eventually(lambda: installed.metric("gpu_tiers_stranded_gpus") == 0, "the next look: the notebook runs")
-    installed.cluster.kubectl("delete", "node", other)
+    installed.api.delete(f"node/{other}")

@@ -11,9 +11,8 @@ from localcluster import ControlPlane
 from localcluster.for_tests import started
 from localcluster.versions import DEFAULT_KUBERNETES
 
+from .groups import group, pod_template, pods_of
 from .installed import Installed, Tree, gpu_pod
-from .test_native_gangs import pod_template, pods_of
-from .test_pod_groups import group
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.release]
 
@@ -48,7 +47,7 @@ def test_the_job_controllers_own_groups_agree_with_their_pods(with_job_groups: I
     installed, where = with_job_groups, "default"
     installed.cluster.add_node("gpu-0", gpus=4)
     for job in (a_job("train", "gpu-0"), a_job("elastic", "gpu-0", disruptionMode={"single": {}})):
-        answer = installed.create(job, where, "--validate=ignore")
+        answer = installed.create(job, where, strict=False)
         assert answer.code == 0, answer.stderr
 
     def scheduled(name: str) -> bool:
@@ -71,13 +70,13 @@ def test_the_job_controllers_own_groups_agree_with_their_pods(with_job_groups: I
 def test_a_gang_that_is_demoted_is_demoted_whole(with_job_groups: Installed) -> None:
     """Its group and its pods are made after it, and the scheduler wants one priority in all of them."""
     installed, where = with_job_groups, "borrower"
-    installed.cluster.kubectl("create", "namespace", where)
+    installed.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}})
     installed.cluster.add_node("gpu-1", gpus=2)
     rows = [{"tier": "gpu-training", "gpus": 1}, {"tier": "gpu-batch", "gpus": 2}]
     installed.tenant("borrower", where, allowedTiers=["gpu-training", "gpu-batch"], quotas=rows, onExceed="Demote")
     job = a_job("finetune", "gpu-1")
     job["spec"]["template"]["metadata"]["labels"]["gpu-tiers.dev/tier"] = "gpu-training"
-    answer = installed.create(job, where, "--validate=ignore")
+    answer = installed.create(job, where, strict=False)
     assert answer.code == 0, answer.stderr
     installed.eventually(
         lambda: [each["status"]["phase"] for each in pods_of(installed, where, "finetune")] == ["Running"] * 2,
@@ -112,7 +111,7 @@ def test_a_tree_of_groups_shares_the_tier_of_its_root(with_job_groups: Installed
     templates = {"compositePodGroupTemplates": [template]}
     labels = {"gpu-tiers.dev/tier": "gpu-training"}
     tree = tree_object("Workload", "llm", templates, labels)
-    made = json.loads(installed.create(tree, where, "--output=json").stdout)["spec"]["compositePodGroupTemplates"][0]
+    made = json.loads(installed.create(tree, where).stdout)["spec"]["compositePodGroupTemplates"][0]
     assert {each["priorityClassName"] for each in (made, *made["podGroupTemplates"])} == {"gpu-training"}
 
     root = {"schedulingPolicy": groups, "workloadRef": {"workloadName": "llm", "templateName": "root"}}
@@ -122,7 +121,7 @@ def test_a_tree_of_groups_shares_the_tier_of_its_root(with_job_groups: Installed
         spec = {"schedulingPolicy": gang, "workloadRef": of, "parentCompositePodGroupName": "llm"}
         parts.append(tree_object("PodGroup", name, spec))
     for part in parts:
-        answer = installed.create(part, where, "--output=json")
+        answer = installed.create(part, where)
         assert answer.code == 0, answer.stderr
         spec = json.loads(answer.stdout)["spec"]
         assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 1000)

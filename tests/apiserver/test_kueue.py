@@ -97,7 +97,7 @@ def wait_until_in_force(webhook: Installed) -> None:
     probe, _ = EXPECTED[0]
 
     def is_asked() -> bool:
-        answer = webhook.create(probe, "default", "--dry-run=server", "--output=json")
+        answer = webhook.create(probe, "default", dry_run=True)
         return CLASS in json.loads(answer.stdout)["metadata"]["labels"]
 
     webhook.eventually(is_asked, "entries in force")
@@ -107,13 +107,13 @@ def wait_until_in_force(webhook: Installed) -> None:
 def test_a_queued_workload_names_the_class_of_its_tier(
     beside_kueue: Installed, namespace: str, workload: Tree, tier: str
 ) -> None:
-    answer = beside_kueue.create(workload, namespace, "--output=json")
+    answer = beside_kueue.create(workload, namespace)
     assert not answer.code, answer.stderr
     made = json.loads(answer.stdout)
     assert made["metadata"]["labels"][CLASS] == tier
     for each in copied_to(made):
         assert each["metadata"]["labels"][CLASS] == tier
-    priority = beside_kueue.cluster.kubectl("get", "workloadpriorityclass", tier, "--output=json").json()["value"]
+    priority = beside_kueue.api.get(f"workloadpriorityclass/{tier}")["value"]
     assert priority == {"gpu-training": 1000, "gpu-serving": 800}[tier]
 
 
@@ -129,7 +129,7 @@ def test_a_pod_of_a_group_names_it_itself(beside_kueue: Installed, namespace: st
     pod = gpu_pod("sweep-0")
     pod["spec"]["containers"][0]["command"] = TRAINS
     pod["metadata"]["labels"] = {QUEUE: "research", "kueue.x-k8s.io/pod-group-name": "sweep"}
-    made = json.loads(beside_kueue.create(pod, namespace, "--output=json").stdout)
+    made = json.loads(beside_kueue.create(pod, namespace).stdout)
     assert made["metadata"]["labels"][CLASS] == made["spec"]["priorityClassName"] == "gpu-training"
     label = ("label", "pod/sweep-0", f"--namespace={namespace}", "--overwrite")
     refused = beside_kueue.cluster.kubectl(*label, f"{CLASS}=gpu-serving", check=False)
@@ -150,7 +150,7 @@ def test_two_names_that_contradict_each_other_are_refused(beside_kueue: Installe
 def test_what_is_not_queued_is_left_alone(beside_kueue: Installed, namespace: str) -> None:
     job = queued("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": REPLICAS})
     del job["metadata"]["labels"]
-    made = json.loads(beside_kueue.create(job, namespace, "--output=json").stdout)
+    made = json.loads(beside_kueue.create(job, namespace).stdout)
     assert "labels" not in made["metadata"]
     assert made["spec"] == job["spec"]
 
@@ -165,10 +165,10 @@ KUEUES_DEFAULT = [
 def test_the_default_class_of_kueue_is_replaced_unless_somebody_sent_it(
     beside_kueue: Installed, namespace: str, tmp_path: Path
 ) -> None:
-    def created(name: str, *arguments: str, **labels: str) -> Tree:
+    def created(name: str, *, dry_run: bool = False, **labels: str) -> Tree:
         pod = gpu_pod(name, tier="gpu-training")
         pod["metadata"]["labels"] |= {QUEUE: "research", **labels}
-        answer = beside_kueue.create(pod, namespace, "--output=json", *arguments)
+        answer = beside_kueue.create(pod, namespace, dry_run=dry_run)
         assert answer.code == 0, answer.stderr
         found: Tree = json.loads(answer.stdout)["metadata"]
         return found
@@ -176,7 +176,7 @@ def test_the_default_class_of_kueue_is_replaced_unless_somebody_sent_it(
     name = "kueue-mutating-webhook-configuration"
     with AnotherWebhook(beside_kueue.cluster, name, namespace, KUEUES_DEFAULT, tmp_path):
         beside_kueue.eventually(
-            lambda: "example.com/patched" in created("dry", "--dry-run=server")["labels"], "Kueue's webhook"
+            lambda: "example.com/patched" in created("dry", dry_run=True)["labels"], "Kueue's webhook"
         )
         filled_in, sent = created("filled-in"), created("sent", **{CLASS: "default"})
     assert filled_in["labels"][CLASS] == filled_in["annotations"]["gpu-tiers.dev/queue-class"] == "gpu-training"

@@ -1,7 +1,6 @@
 """Who leads, by a Lease on the real API server."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -40,7 +39,7 @@ class Replica:
 def make_lease(cluster: Cluster, namespace: str) -> None:
     """As the chart does: without a spec."""
     metadata = {"name": "gpu-tiers", "namespace": namespace}
-    cluster.apply(json.dumps({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}))
+    cluster.api.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata})
 
 
 @pytest.fixture
@@ -98,7 +97,7 @@ async def test_a_lease_that_somebody_deletes_is_made_again_and_is_not_the_first(
 ) -> None:
     first = await leading(replicas)
     await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
-    cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
+    cluster.api.delete("lease/gpu-tiers", namespace=namespace)
     again = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=name", "--ignore-not-found")
     await until(lambda: bool(cluster.kubectl(*again).stdout), 120)
     another = Replica(client, namespace, "c")
@@ -115,7 +114,7 @@ async def test_a_lease_that_was_made_again_empty_is_not_the_first(
 ) -> None:
     first = await leading(replicas)
     await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
-    cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
+    cluster.api.delete("lease/gpu-tiers", namespace=namespace)
     make_lease(cluster, namespace)
     first.tired.set()
     await until(lambda: sum(len(each.terms) for each in replicas) > 1, 120)

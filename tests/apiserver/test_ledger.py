@@ -29,7 +29,7 @@ def tenants(installed: Installed) -> Iterator[Callable[..., None]]:
         installed.tenant(name, namespace, **spec)
 
     yield make
-    installed.cluster.kubectl("delete", "tenantquota", "--ignore-not-found", *made)
+    installed.api.delete(*(f"tenantquota/{name}" for name in made))
 
 
 def let_in(installed: Installed, pod: Tree, namespace: str) -> None:
@@ -37,9 +37,8 @@ def let_in(installed: Installed, pod: Tree, namespace: str) -> None:
     assert answer.code == 0, answer.stderr
 
 
-def patch_status(installed: Installed, name: str, patch: object) -> None:
-    command = ("patch", "tenantquota", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
-    installed.cluster.kubectl(*command)
+def patch_status(installed: Installed, name: str, patch: object, form: str = "merge") -> None:
+    installed.api.patch(f"tenantquota/{name}", patch, form=form, part="status")
 
 
 def account(installed: Installed, name: str) -> Tree:
@@ -69,8 +68,8 @@ def test_a_tenant_a_namespace_and_its_pods_in_one_apply(installed: Installed, py
         assert "the total is at 3 of 3 GPUs; this pod asks for 1" in answer.stderr
         installed.eventually(lambda: installed.usage(name) == "total 3/3", "the usage")
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", name)
-        installed.cluster.kubectl("delete", "namespace", name, "--wait=false")
+        installed.api.delete(f"tenantquota/{name}")
+        installed.api.delete(f"namespace/{name}", wait=False)
 
 
 def test_usage_is_written_once_and_again_when_it_changes(
@@ -113,15 +112,15 @@ def test_an_unknown_tier_and_an_older_quota_are_named(
 
     tenants(ALPHA, namespace, maxTier="gpu-batch")
     time.sleep(1.1)  # creationTimestamp counts whole seconds
-    installed.cluster.apply(json.dumps(tenant_quota(BETA, namespace)))
+    installed.api.apply(tenant_quota(BETA, namespace))
     beaten = becomes(BETA, "False", "Overlap")
     assert f"TenantQuota {ALPHA} is older and selects {namespace} too" in beaten
-    installed.cluster.apply(json.dumps(tenant_quota(ALPHA, namespace, maxTier="gpu-gold")))
+    installed.api.apply(tenant_quota(ALPHA, namespace, maxTier="gpu-gold"))
     mistaken = becomes(ALPHA, "False", "UnknownTier")
     assert mistaken.startswith('spec.maxTier: "gpu-gold" is no tier; the tiers are gpu-training, ')
-    installed.cluster.kubectl("delete", "tenantquota", ALPHA)
-    installed.cluster.kubectl("wait", "--for=condition=Ready", f"tenantquota/{BETA}", "--timeout=60s")
-    installed.cluster.kubectl("delete", "tenantquota", BETA)
+    installed.api.delete(f"tenantquota/{ALPHA}")
+    installed.api.wait_for("Ready", f"tenantquota/{BETA}")
+    installed.api.delete(f"tenantquota/{BETA}")
 
 
 def test_a_create_whose_name_is_taken_books_nothing(
@@ -139,10 +138,8 @@ def test_a_create_whose_name_is_taken_books_nothing(
         assert installed.usage(ALPHA) == "total 0/2"
         assert "(AlreadyExists): " in refused
         assert 'denied the request: pods "there" already exists' in refused
-        installed.cluster.kubectl("delete", "pod", "there", f"--namespace={namespace}", "--wait=false")
-    installed.cluster.kubectl(
-        "patch", "pod", "there", f"--namespace={namespace}", "-p", '{"metadata":{"finalizers":null}}'
-    )
+        installed.api.delete("pod/there", namespace=namespace, wait=False)
+    installed.api.patch("pod/there", {"metadata": {"finalizers": None}}, namespace)
     let_in(installed, again, namespace)
 
 
@@ -175,10 +172,7 @@ def test_a_copy_of_an_older_status_is_no_account(
     old = account(installed, ALPHA)
     let_in(installed, gpu_pod("one", 2), namespace)
     installed.eventually(lambda: installed.usage(ALPHA) == "total 2/2", "the count")
-    command = ("get", "tenantquota", ALPHA, "-o=json")
-    tree = installed.cluster.kubectl(*command).json()
-    tree["status"]["ledger"] = old
-    installed.cluster.kubectl("replace", "--subresource=status", "-f", "-", input=json.dumps(tree))
+    patch_status(installed, ALPHA, [{"op": "replace", "path": "/status/ledger", "value": old}], "json")
     assert installed.create(gpu_pod("two"), namespace).code == 1
     installed.eventually(lambda: installed.usage(ALPHA) == "total 2/2", "the repair")
 
@@ -188,7 +182,7 @@ def test_a_tenant_that_is_made_again_counts_what_is_there(
 ) -> None:
     tenants(ALPHA, namespace, quotas=[{"gpus": "2"}])
     let_in(installed, gpu_pod("one", 2), namespace)
-    installed.cluster.kubectl("delete", "tenantquota", ALPHA)
+    installed.api.delete(f"tenantquota/{ALPHA}")
     installed.tenant(ALPHA, namespace, quotas=[{"gpus": "2"}])
     assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("two"), namespace).stderr
 
@@ -197,7 +191,7 @@ def test_a_namespace_takes_its_pods_to_another_tenant(
     installed: Installed, namespace: str, tenants: Callable[..., None]
 ) -> None:
     def labelled(team: str) -> None:
-        installed.cluster.kubectl("label", "namespace", namespace, f"example.com/team={team}", "--overwrite")
+        installed.api.label(f"namespace/{namespace}", {"example.com/team": team})
 
     labelled("alpha")
     for name, team in ((ALPHA, "alpha"), (BETA, "beta")):

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from webhook.cli.main import app
-
+from .asking import ids, kubeconfig_of, ours
+from .asking import lint as run
+from .groups import a_gang, apply_gang, runs_whole
 from .installed import Installed, gpu_pod
-from .test_native_gangs import a_gang, apply_gang, runs_whole
-from .test_pod_groups import version
-
-__all__ = ["version"]
 
 pytestmark = pytest.mark.apiserver
 
@@ -68,8 +64,8 @@ def mistakes(installed: Installed, namespace: str, node: str) -> Iterator[str]:
     """A cluster with a foreign class, a later webhook, a quota of 900 GPUs, a gang without hope, and no CPU left."""
     cluster, tenant = installed.cluster, f"tenant-{namespace}"
     installed.tenant(tenant, namespace, quotas=[{"gpus": 900}, {"tier": "gpu-interactive", "gpus": 2}], onExceed="Warn")
-    cluster.apply(json.dumps(URGENT))
-    cluster.apply(json.dumps(LATER))
+    cluster.api.apply(URGENT)
+    cluster.api.apply(LATER)
     on_node = {"nodeSelector": {"kubernetes.io/hostname": node}}
     notebook = gpu_pod("notebook", 1, tier="gpu-interactive", node=node, terminationGracePeriodSeconds=1200)
     notebook["metadata"]["labels"]["app"] = "notebook"
@@ -83,23 +79,9 @@ def mistakes(installed: Installed, namespace: str, node: str) -> Iterator[str]:
     for pod in ("notebook", "hungry", "train"):
         installed.eventually(lambda pod=pod: "nodeName" in installed.get(f"pod/{pod}", namespace)["spec"], pod)  # type: ignore[misc]
     yield tenant
-    cluster.kubectl("delete", "priorityclass", "lint-urgent")
-    cluster.kubectl("delete", "mutatingwebhookconfiguration", "zzz-lint")
-    cluster.kubectl("delete", "tenantquota", tenant)
-
-
-def run(installed: Installed, *arguments: str, kubeconfig: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["lint", *arguments, f"--kubeconfig={kubeconfig or installed.cluster.kubeconfig}"])
-
-
-def ours(answer: Result, *names: str) -> list[str]:
-    """The findings in a place that a test made: others share the cluster."""
-    found = [each for each in json.loads(answer.stdout)["findings"] if any(name in each["where"] for name in names)]
-    return [f"{each['severity']}: {each['id']}: {each['where']}: {each['what']}" for each in found]
-
-
-def ids(answer: Result) -> set[str]:
-    return {each["id"] for each in json.loads(answer.stdout)["findings"]}
+    cluster.api.delete("priorityclass/lint-urgent")
+    cluster.api.delete("mutatingwebhookconfiguration/zzz-lint")
+    cluster.api.delete(f"tenantquota/{tenant}")
 
 
 def test_each_mistake_is_told_with_its_place(installed: Installed, namespace: str, node: str, mistakes: str) -> None:
@@ -124,8 +106,8 @@ def test_a_pipeline_chooses_what_fails_it(installed: Installed) -> None:
 
 def test_a_broken_installation_is_an_error(installed: Installed) -> None:
     cluster = installed.cluster
-    stored = cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", "--output=json").json()
-    cluster.kubectl("delete", "validatingwebhookconfiguration", "zz-gpu-tiers")
+    stored = cluster.api.get("validatingwebhookconfiguration/zz-gpu-tiers")
+    cluster.api.delete("validatingwebhookconfiguration/zz-gpu-tiers")
     try:
         answer = run(installed, "--output=json")
         assert answer.exit_code == 1
@@ -136,17 +118,15 @@ def test_a_broken_installation_is_an_error(installed: Installed) -> None:
     finally:
         for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
             stored["metadata"].pop(field, None)
-        cluster.kubectl("create", "-f", "-", input=json.dumps(stored))
+        cluster.api.create(stored)
 
 
 @pytest.mark.usefixtures("mistakes")
 def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Installed, namespace: str) -> None:
     cluster, name = installed.cluster, f"lint-{namespace}"
-    cluster.kubectl("create", "serviceaccount", "reader", f"--namespace={namespace}")
+    cluster.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}, namespace)
     cluster.kubectl("create", "clusterrole", name, "--verb=list", "--resource=configmaps,priorityclasses,tenantquotas")
-    cluster.kubectl(
-        "create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={namespace}:reader"
-    )
+    installed.bind(name, name, "reader", namespace, everywhere=True)
     try:
         answer = run(installed, "--output=json", kubeconfig=str(kubeconfig_of(installed, "reader", namespace)))
         assert answer.exit_code == 0, answer.stderr
@@ -161,9 +141,8 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
             "evicted-by-age",
         ]
         assert "webhook-missing" in left["the right to list webhook configurations (admissionregistration.k8s.io)"]
-        cluster.kubectl("delete", "clusterrolebinding", name)
-        role = "--clusterrole=gpu-tiers-cluster-reader"
-        cluster.kubectl("create", "clusterrolebinding", name, role, f"--serviceaccount={namespace}:reader")
+        cluster.api.delete(f"clusterrolebinding/{name}")
+        installed.bind(name, "gpu-tiers-cluster-reader", "reader", namespace, everywhere=True)
         answer = run(installed, "--output=json", kubeconfig=str(kubeconfig_of(installed, "reader", namespace)))
         assert answer.exit_code == 0, answer.stderr
         left = [each["needs"] for each in json.loads(answer.stdout)["notChecked"]]
@@ -171,20 +150,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
         assert pods.startswith("the right to create pods in default, for a dry run (pods is forbidden: User ")
         assert certificate == "the right to get the Secret with the certificate", "the platform team's ClusterRole"
     finally:
-        cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
-
-
-def kubeconfig_of(installed: Installed, account: str, namespace: str) -> Path:
-    """That of a ServiceAccount."""
-    token = installed.cluster.kubectl("create", "token", account, f"--namespace={namespace}").stdout.strip()
-    config = installed.cluster.folder / f"{account}-{namespace}.kubeconfig"
-    config.write_text(Path(installed.cluster.kubeconfig).read_text())
-    base = ("config", f"--kubeconfig={config}")
-    installed.cluster.kubectl(*base, "set-credentials", account, f"--token={token}")
-    cluster = installed.cluster.kubectl(*base, "get-clusters").stdout.split()[-1]
-    installed.cluster.kubectl(*base, "set-context", account, f"--cluster={cluster}", f"--user={account}")
-    installed.cluster.kubectl(*base, "use-context", account)
-    return config
+        cluster.api.delete(f"clusterrole/{name}", f"clusterrolebinding/{name}")
 
 
 def test_a_rule_that_is_none(installed: Installed) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from .installed import Installed, gpu_pod
-from .test_commands import run
-from .test_deleted_pods import quiet_node
-from .test_explain import job
+from tests.builders.nodes import quiet_node
+
+from .asking import run
+from .installed import Installed, gpu_job, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,11 +23,11 @@ def quiet(installed: Installed, namespace: str) -> Iterator[str]:
     name = f"quiet-{namespace}"
     assert installed.create(quiet_node(name), namespace).code == 0
     yield name
-    installed.cluster.kubectl("delete", "node", name, "--ignore-not-found")
+    installed.api.delete(f"node/{name}")
 
 
 def test_a_job_waits_for_the_end_of_a_pod_on_a_lost_node(installed: Installed, namespace: str, quiet: str) -> None:
-    night = job("night", 1, quiet)
+    night = gpu_job("night", 1, quiet)
     night["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "file"}
     night["spec"]["template"]["spec"] |= {"tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 1}
     created = installed.create(night, namespace)
@@ -36,14 +36,13 @@ def test_a_job_waits_for_the_end_of_a_pod_on_a_lost_node(installed: Installed, n
     pods = ("get", "pods", f"--namespace={namespace}", "--output=jsonpath={.items[*].metadata.name}")
 
     def bound() -> bool:
-        there = "--output=jsonpath={.items[*].spec.nodeName}"
-        return installed.cluster.kubectl("get", "pods", f"--namespace={namespace}", there).stdout == quiet
+        return [each["spec"].get("nodeName") for each in installed.get("pods", namespace)["items"]] == [quiet]
 
     installed.eventually(bound, "its pod has its node")
     pod = installed.cluster.kubectl(*pods).stdout
-    lost = '{"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}'
-    installed.cluster.kubectl("patch", "node", quiet, "--subresource=status", "--type=merge", f"--patch={lost}")
-    installed.cluster.kubectl("delete", f"pod/{pod}", f"--namespace={namespace}", "--wait=false")
+    lost = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    installed.api.patch(f"node/{quiet}", lost, part="status")
+    installed.api.delete(f"pod/{pod}", namespace=namespace, wait=False)
 
     told = f"Pod {pod} ends on node {quiet}, which is not Ready. Its Job has podReplacementPolicy Failed"
     for asked in ("job/night", f"pod/{pod}"):
@@ -62,7 +61,7 @@ def test_a_job_waits_for_the_end_of_a_pod_on_a_lost_node(installed: Installed, n
 def test_a_job_that_runs_in_another_cluster_books_nothing_here_and_frees_no_pod(
     installed: Installed, namespace: str, tenant: str
 ) -> None:
-    elsewhere = job("elsewhere", 2, managedBy="kueue.x-k8s.io/multikueue", parallelism=4, completions=4)
+    elsewhere = gpu_job("elsewhere", 2, managedBy="kueue.x-k8s.io/multikueue", parallelism=4, completions=4)
     assert installed.create(elsewhere, namespace).code == 0
     stored = installed.get("job/elsewhere", namespace)
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "elsewhere", "uid": stored["metadata"]["uid"]}
@@ -81,6 +80,6 @@ def test_a_job_that_runs_in_another_cluster_books_nothing_here_and_frees_no_pod(
 
 def test_a_job_that_runs_in_another_cluster_is_told_so(installed: Installed, namespace: str, tenant: str) -> None:
     assert tenant
-    assert installed.create(job("away", 8, managedBy="kueue.x-k8s.io/multikueue"), namespace).code == 0
+    assert installed.create(gpu_job("away", 8, managedBy="kueue.x-k8s.io/multikueue"), namespace).code == 0
     told = run(installed, "why-pending", "job/away", f"--namespace={namespace}").stdout
     assert "kueue.x-k8s.io/multikueue manages it (spec.managedBy), so its own controller makes no pods here." in told

@@ -80,7 +80,7 @@ def test_the_series_of_a_tenant_end_with_it(installed: Installed, namespace: str
     shown = ("ledger_gpus", "quota_gpus", "refusals_total", "gpu_seconds_total")
     for each in shown:
         installed.eventually(lambda each=each: installed.metric(f"gpu_tiers_{each}", tenant=name) > 0, each)
-    installed.cluster.kubectl("delete", "tenantquota", name)
+    installed.api.delete(f"tenantquota/{name}")
     installed.eventually(lambda: f'tenant="{name}"' not in installed.metrics(), "no series about it")
 
 

@@ -20,7 +20,7 @@ def changed(installed: Installed) -> Iterator[Installed]:
 def test_audit_changes_nothing_refuses_nothing_and_records(changed: Installed, namespace: str) -> None:
     changed.upgrade(mode="Audit")
     would = changed.metric("gpu_tiers_would_refuse_total", mode="Audit")
-    created = changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, "--output=json")
+    created = changed.create(gpu_pod("work", tier="gpu-urgent"), namespace)
     assert created.code == 0
     assert not created.stderr
     assert json.loads(created.stdout)["spec"]["priority"] == 0
@@ -31,7 +31,7 @@ def test_audit_changes_nothing_refuses_nothing_and_records(changed: Installed, n
 
 def test_warn_patches_and_tells(changed: Installed, namespace: str) -> None:
     changed.upgrade(mode="Warn")
-    fine = json.loads(changed.create(gpu_pod("fine", tier="gpu-batch"), namespace, "--output=json").stdout)
+    fine = json.loads(changed.create(gpu_pod("fine", tier="gpu-batch"), namespace).stdout)
     assert fine["spec"]["priorityClassName"] == "gpu-batch"
     warned = changed.create(gpu_pod("work", tier="gpu-urgent"), namespace)
     assert warned.code == 0
@@ -43,11 +43,11 @@ def test_a_namespace_may_be_stricter_never_milder(changed: Installed, namespace:
     changed.upgrade(mode="Warn")
     changed.cluster.kubectl(*label, "gpu-tiers.dev/mode=Enforce")
     changed.eventually(
-        lambda: changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, "--dry-run=server").code == 1, "a refusal"
+        lambda: changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, dry_run=True).code == 1, "a refusal"
     )
     changed.upgrade(mode="Enforce")
     changed.cluster.kubectl(*label, "gpu-tiers.dev/mode=Audit")
-    assert changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, "--dry-run=server").code == 1
+    assert changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, dry_run=True).code == 1
 
 
 def test_a_changed_policy_is_taken_up_and_a_broken_one_is_not(changed: Installed, namespace: str) -> None:
@@ -76,9 +76,9 @@ def test_a_tier_whose_class_has_another_value_is_refused_by_name(changed: Instal
         assert "tiers.urgent.value: 8, but PriorityClass/urgent exists with 7" in changed.log()
         changed.write_policy(good)
     finally:
-        changed.cluster.kubectl("delete", "priorityclass", "urgent")
+        changed.api.delete("priorityclass/urgent")
 
 
 def _tier(installed: Installed, namespace: str) -> str:
-    answer = installed.create(gpu_pod("plain"), namespace, "--dry-run=server", "--output=json")
+    answer = installed.create(gpu_pod("plain"), namespace, dry_run=True)
     return str(json.loads(answer.stdout)["metadata"]["labels"]["gpu-tiers.dev/tier"])

@@ -58,7 +58,7 @@ def wait_until_in_force(webhook: Installed) -> None:
     """Wait until the API server asks about workloads that are to be written to."""
 
     def is_asked() -> bool:
-        answer = webhook.create(GANG, "default", "--dry-run=server", "--output=json")
+        answer = webhook.create(GANG, "default", dry_run=True)
         return "priorityClassName" in template_of(json.loads(answer.stdout))["spec"]
 
     webhook.eventually(is_asked, "entries in force")

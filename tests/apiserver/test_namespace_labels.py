@@ -6,8 +6,8 @@ import pytest
 
 from localcluster import Result
 
+from .asking import run
 from .installed import Installed
-from .test_commands import run
 from .test_tenant_warnings import reviews, warnings
 
 pytestmark = pytest.mark.apiserver
@@ -37,7 +37,7 @@ def test_whoever_labels_a_namespace_reads_what_they_misspelt(installed: Installe
 def test_a_namespace_is_made_with_its_mistake_and_a_warning(installed: Installed) -> None:
     metadata = {"name": "labelled", "labels": {"gpu-tiers.dev/mode": "Enfroce"}}
     tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    told = installed.cluster.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(tree))
+    told = installed.api.create(tree, dry_run=True)
     assert warnings(told) == [MODE]
 
 
@@ -76,6 +76,5 @@ def test_with_a_dead_webhook_a_namespace_is_labelled_all_the_same(installed: Ins
 
 
 def events(installed: Installed, namespace: str) -> list[tuple[str, int]]:
-    selector = "--field-selector=reason=NamespaceLabel"
-    found = installed.cluster.kubectl("get", "events", f"--namespace={namespace}", selector, "--output=json").json()
+    found = installed.api.get("events", namespace, fieldSelector="reason=NamespaceLabel")
     return [(each["message"], each["count"]) for each in found["items"]]

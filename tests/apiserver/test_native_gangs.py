@@ -1,66 +1,12 @@
 """Gangs of Kubernetes' own kinds on the real scheduler: who trains goes as a whole (KEP-4671, KEP-5710)."""
 
-import json
-
 import pytest
 
-from .installed import Installed, Tree, gpu_pod
-from .test_pod_groups import group, version
-from .test_preemption import events, running
-
-__all__ = ["version"]
+from .asking import events, running
+from .groups import a_gang, apply_gang, pods_of, runs_whole
+from .installed import Installed, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-TRAINS = ["torchrun", "--nnodes=4", "train.py"]
-
-
-def a_gang(version: str, name: str, tier: str, node: str) -> tuple[Tree, Tree, Tree]:
-    """A JobSet of four pods with a GPU each, and what the JobSet controller makes of it: a PodGroup and a Job."""
-    template = pod_template(name, node)
-    spec = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "backoffLimit": 100, "template": template}
-    jobset = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name, "labels": {"gpu-tiers.dev/tier": tier}},
-        "spec": {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": spec}}]},
-    }
-    pods = group(version, name)
-    pods["spec"]["schedulingPolicy"]["gang"]["minCount"] = 4
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{name}-workers-0"}, "spec": spec}
-    return jobset, pods, job
-
-
-def pod_template(name: str, node: str) -> Tree:
-    labels = {"jobset.sigs.k8s.io/jobset-name": name}
-    spec = gpu_pod(name, 1, node=node, restartPolicy="Never", schedulingGroup={"podGroupName": name})["spec"]
-    spec["containers"][0]["command"] = TRAINS
-    return {"metadata": {"labels": labels}, "spec": spec}
-
-
-def apply_gang(installed: Installed, namespace: str, gang: tuple[Tree, Tree, Tree]) -> list[str]:
-    """Create the JobSet, and as its controller the group and the Job; answers with all warnings."""
-    jobset, *made = gang
-    answer = installed.create(jobset, namespace, "--output=json")
-    assert answer.code == 0, answer.stderr
-    uid, whom = json.loads(answer.stdout)["metadata"]["uid"], {"name": jobset["metadata"]["name"], "controller": True}
-    owner = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "uid": uid, **whom}
-    said = answer.stderr.splitlines()
-    for each in made:
-        each["metadata"]["ownerReferences"] = [owner]
-        answer = installed.create(each, namespace)
-        assert answer.code == 0, answer.stderr
-        said += answer.stderr.splitlines()
-    return said
-
-
-def pods_of(installed: Installed, namespace: str, name: str) -> list[Tree]:
-    selector = f"jobset.sigs.k8s.io/jobset-name={name}"
-    return list(installed.read(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)["items"])
-
-
-def runs_whole(installed: Installed, namespace: str, name: str) -> bool:
-    return [each["status"]["phase"] for each in pods_of(installed, namespace, name)] == ["Running"] * 4
 
 
 def test_of_two_jobsets_of_which_one_fits_the_lower_goes_whole_and_saves(

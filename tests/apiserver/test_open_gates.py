@@ -28,7 +28,7 @@ def asked(cluster: Cluster, namespace: str, *arguments: str, kubeconfig: Path | 
 
 
 def gates(cluster: Cluster, namespace: str) -> dict[str, list[str]]:
-    found = cluster.kubectl("get", "pods", f"--namespace={namespace}", "-o=json").json()["items"]
+    found = cluster.api.get("pods", namespace)["items"]
     return {
         each["metadata"]["name"]: [gate["name"] for gate in each["spec"].get("schedulingGates", [])]
         for each in found

@@ -19,20 +19,19 @@ def test_a_job_finishes_while_it_is_dead(installed: Installed, namespace: str) -
     }
     try:
         assert installed.create(job, namespace).code == 0
-        selector = ("pods", f"--namespace={namespace}", "-l=batch.kubernetes.io/job-name=score")
-        running = lambda: "Running" in installed.cluster.kubectl("get", *selector).stdout  # noqa: E731
-        installed.eventually(running, "the job's pod")
+        pods = lambda: installed.get("pods", namespace)["items"]  # noqa: E731
+        installed.eventually(lambda: [each["status"]["phase"] for each in pods()] == ["Running"], "the job's pod")
         installed.kill()
         try:
             # the Job controller takes its finalizer off the pod: an UPDATE that a Fail webhook must never block
-            installed.cluster.kubectl("annotate", *selector, "localcluster.gpu-tiers.dev/completes=true")
-            installed.cluster.kubectl(
-                "wait", "--for=condition=Complete", "job/score", f"--namespace={namespace}", "--timeout=240s"
-            )
+            (pod,) = pods()
+            completes = {"localcluster.gpu-tiers.dev/completes": "true"}
+            installed.api.annotate(f"pod/{pod['metadata']['name']}", completes, namespace)
+            installed.api.wait_for("Complete", "job/score", namespace=namespace)
         finally:
             installed.restart()
     finally:
-        installed.cluster.kubectl("delete", "node", node)
+        installed.api.delete(f"node/{node}")
 
 
 def test_the_ledger_comes_back_with_the_pods_that_exist(installed: Installed, namespace: str) -> None:
@@ -44,4 +43,4 @@ def test_the_ledger_comes_back_with_the_pods_that_exist(installed: Installed, na
         refused = installed.create(gpu_pod("two-more", 2), namespace)
         assert "the total is at 2 of 3 GPUs; this pod asks for 2" in refused.stderr
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "omega")
+        installed.api.delete("tenantquota/omega")

@@ -42,21 +42,21 @@ def test_a_kind_of_the_policy_file_is_judged_like_one_of_the_table(taught: Insta
     }
     taught.tenant("epsilon", namespace, quotas=[{"tier": "gpu-training", "gpus": "6"}])
     try:
-        taught.eventually(lambda: bool(taught.create(experiment, namespace, "--dry-run=server").code), "an answer")
+        taught.eventually(lambda: bool(taught.create(experiment, namespace, dry_run=True).code), "an answer")
         refused = taught.create(experiment, namespace)
         assert (
             'admission webhook "ml.example.com.workloads.gpu-tiers.dev" denied the request: tenant epsilon: '
             "gpu-training allows 6 GPUs; this Experiment asks for 8 in all."
         ) in refused.stderr
         workers[0]["count"] = 3
-        uid = json.loads(taught.create(experiment, namespace, "--output=json").stdout)["metadata"]["uid"]
+        uid = json.loads(taught.create(experiment, namespace).stdout)["metadata"]["uid"]
         pod = gpu_pod("sweep-0", 2)
         owner = {"apiVersion": "ml.example.com/v1", "kind": "Experiment", "name": "sweep", "uid": uid}
         pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-        made = json.loads(taught.create(pod, namespace, "--output=json").stdout)
+        made = json.loads(taught.create(pod, namespace).stdout)
         assert made["spec"]["priorityClassName"] == "gpu-training"
         assert made["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == (
             "workload-type: training, by its kind, Experiment/sweep"
         )
     finally:
-        taught.cluster.kubectl("delete", "tenantquota", "epsilon")
+        taught.api.delete("tenantquota/epsilon")

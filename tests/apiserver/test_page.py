@@ -22,21 +22,12 @@ from webhook.kube.client import Client
 from webhook.page.readers import Readers
 from webhook.page.routes import page_app
 
+from .asking import page
 from .installed import Installed, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
 Fetch = Callable[[str | None], tuple[int, str]]
-
-
-def page(installed: Installed, port: int | None = None) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", port or installed.address.page_port, timeout=10)
-    connection.request("GET", "/")
-    answer = connection.getresponse()
-    assert answer.status == 200
-    text = unescape(answer.read().decode())
-    connection.close()
-    return text
 
 
 @pytest.fixture
@@ -121,14 +112,16 @@ def reader(installed: Installed, namespace: str) -> Iterator[str]:
     name = f"page-{namespace}"
     kubectl = installed.cluster.kubectl
     kubectl("create", "clusterrole", name, "--verb=get", "--non-resource-url=/gpu-tiers/page")
-    kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={namespace}:reader")
+    installed.bind(name, name, "reader", namespace, everywhere=True)
     yield token_of(installed, "reader", namespace)
-    kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}")
+    installed.api.delete(f"clusterrole/{name}", f"clusterrolebinding/{name}")
 
 
-def token_of(installed: Installed, account: str, namespace: str, *options: str) -> str:
-    installed.cluster.kubectl("create", "serviceaccount", account, f"--namespace={namespace}", check=False)
-    return installed.cluster.kubectl("create", "token", account, f"--namespace={namespace}", *options).stdout.strip()
+def token_of(installed: Installed, account: str, namespace: str, *audiences: str) -> str:
+    installed.api.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}, namespace, check=False
+    )
+    return installed.api.token(account, namespace, *audiences)
 
 
 def test_with_a_token_and_the_right_it_is_read_over_tls(fetch: Fetch, reader: str) -> None:
@@ -141,7 +134,7 @@ def test_everybody_else_reads_what_is_missing(installed: Installed, fetch: Fetch
     assert (status, "needs a token of this cluster" in text) == (401, True)
     status, text = fetch(f"{reader[:-4]}AAAA")
     assert (status, "does not accept this token" in text) == (401, True)
-    status, text = fetch(token_of(installed, "reader", namespace, "--audience=elsewhere"))
+    status, text = fetch(token_of(installed, "reader", namespace, "elsewhere"))
     assert (status, "is for another audience" in text) == (401, True)
     status, text = fetch(token_of(installed, "somebody", namespace))
     assert status == 403
@@ -162,7 +155,7 @@ async def test_where_the_api_server_is_away_or_gives_us_no_answer_it_stays_close
     async with await Client.connect(installed.cluster.kubeconfig) as client:
         assert (await asked(Readers(client), reader)).status_code == 200
         assert (await asked(Readers(client, ["gpu-tiers"]), reader)).status_code == 401
-        for_us = token_of(installed, "reader", namespace, "--audience=gpu-tiers")
+        for_us = token_of(installed, "reader", namespace, "gpu-tiers")
         assert (await asked(Readers(client, ["gpu-tiers"]), for_us)).status_code == 200
 
 

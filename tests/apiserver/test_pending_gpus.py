@@ -2,8 +2,8 @@
 
 import pytest
 
+from .asking import run
 from .installed import Installed, gpu_pod
-from .test_commands import run
 
 pytestmark = pytest.mark.apiserver
 
@@ -42,6 +42,6 @@ def test_gpus_of_pods_without_a_node_are_shown_apart(installed: Installed, names
         assert "nodes are available" in condition["message"]
 
         # 4. It has gone, and so has the number.
-        installed.cluster.kubectl("delete", "pod", "waits", f"--namespace={namespace}", "--grace-period=0", "--force")
+        installed.api.delete("pod/waits", namespace=namespace, seconds=0)
         installed.eventually(lambda: pending() == ("0", {}), "no such pod any more")
         assert installed.metric("gpu_tiers_pending_gpus", tenant=tenant) == 0

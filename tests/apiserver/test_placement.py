@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from installation.examples import example_policy
-
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
@@ -27,24 +25,21 @@ def racks(installed: Installed, namespace: str) -> Iterator[dict[str, str]]:
     for node, rack in nodes.items():
         installed.cluster.add_node(node, gpus=4, labels={RACK: rack, "for": namespace})
     yield nodes
-    installed.cluster.kubectl("delete", "node", *nodes)
+    installed.api.delete(*(f"node/{each}" for each in nodes))
 
 
 @pytest.fixture
 def placing(installed: Installed) -> Iterator[None]:
     """A policy that packs training and spreads serving."""
-    installed.upgrade(policy=example_policy() | {"placement": PLACEMENT})
-    yield
-    installed.upgrade()
+    with installed.policy_with(placement=PLACEMENT):
+        yield
 
 
 def pods_of_a_gang(installed: Installed, namespace: str) -> list[Tree]:
     """Four workers of a PyTorchJob, as its operator makes them, each once it has its node."""
     worker = {"replicas": 4, "template": {"spec": gpu_pod("worker", 2)["spec"]}}
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
-    applied = installed.create(
-        {**job, "spec": {"pytorchReplicaSpecs": {"Worker": worker}}}, namespace, "--output=jsonpath={.metadata.uid}"
-    )
+    applied = installed.create({**job, "spec": {"pytorchReplicaSpecs": {"Worker": worker}}}, namespace)
     assert applied.code == 0, applied.stderr
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llm", "controller": True}
     names = [f"llm-worker-{number}" for number in range(4)]
@@ -52,7 +47,7 @@ def pods_of_a_gang(installed: Installed, namespace: str) -> list[Tree]:
         pod = gpu_pod(name, 2, nodeSelector={"for": namespace})
         pod["metadata"] |= {
             "labels": {"training.kubeflow.org/job-name": "llm"},
-            "ownerReferences": [{**owner, "uid": applied.stdout}],
+            "ownerReferences": [{**owner, "uid": applied.json()["metadata"]["uid"]}],
         }
         pod["spec"]["containers"][0]["resources"] = QUARTER
         created = installed.create(pod, namespace)

@@ -4,38 +4,21 @@ import json
 
 import pytest
 
+from .groups import group
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
 
-@pytest.fixture
-def version(installed: Installed) -> str:
-    """The version of the PodGroup API that this API server serves."""
-    known = installed.cluster.kubectl("api-versions").stdout.split()
-    return next(each for each in ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2") if each in known)
-
-
-def group(version: str, name: str, tier: str | None = None) -> Tree:
-    labels = {"gpu-tiers.dev/tier": tier} if tier else {}
-    policy = {"gang": {"minCount": 2}}
-    return {
-        "apiVersion": version,
-        "kind": "PodGroup",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"schedulingPolicy": policy},
-    }
-
-
 def test_a_labelled_group_and_its_pods_share_a_tier(installed: Installed, namespace: str, version: str) -> None:
-    made = installed.create(group(version, "gang", "gpu-training"), namespace, "--output=json")
+    made = installed.create(group(version, "gang", "gpu-training"), namespace)
     assert made.code == 0, made.stderr
     spec = json.loads(made.stdout)["spec"]
     assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 1000)
 
     for name, gpus in (("worker", 4), ("launcher", 0)):
         pod = gpu_pod(name, gpus, schedulingGroup={"podGroupName": "gang"})
-        created = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+        created = json.loads(installed.create(pod, namespace).stdout)
         assert (created["spec"]["priority"], created["spec"]["priorityClassName"]) == (1000, "gpu-training")
         assert created["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == "group: PodGroup/gang is gpu-training"
 
@@ -98,7 +81,7 @@ def workload(version: str, name: str, **templates: str) -> Tree:
 def test_a_workloads_templates_share_one_tier(installed: Installed, namespace: str, version: str) -> None:
     labelled = workload(version, "llm", driver="", workers="")
     labelled["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
-    made = installed.create(labelled, namespace, "--output=json")
+    made = installed.create(labelled, namespace)
     assert made.code == 0, made.stderr
     templates = json.loads(made.stdout)["spec"]["podGroupTemplates"]
     assert [each["priorityClassName"] for each in templates] == ["gpu-training"] * 2
@@ -107,7 +90,7 @@ def test_a_workloads_templates_share_one_tier(installed: Installed, namespace: s
     older = {"podGroupTemplateRef": {"workload": {"workloadName": "llm", "podGroupTemplateName": "workers"}}}
     newer = {"workloadRef": {"workloadName": "llm", "templateName": "workers"}}
     gang["spec"] |= older if version.endswith("v1alpha2") else newer
-    spec = json.loads(installed.create(gang, namespace, "--output=json").stdout)["spec"]
+    spec = json.loads(installed.create(gang, namespace).stdout)["spec"]
     assert (spec["priorityClassName"], spec["disruptionMode"]) == ("gpu-training", whole(version))
 
     two = installed.create(workload(version, "mixed", driver="gpu-batch", workers="gpu-training"), namespace)

@@ -1,6 +1,5 @@
 """A policy that is not taken is loud everywhere, and what was in force before stays so, also through a restart."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +12,10 @@ from installation.helm import RELEASE, ROOT
 from installation.readiness import wait_for_webhook
 from localcluster.ports import free_ports
 
+from .asking import ids, kubeconfig_of, ours, page, run
+from .asking import lint as run_lint
 from .installed import Installed, Tree, gpu_pod
 from .test_check import check, what, words
-from .test_commands import run
-from .test_lint import ids, kubeconfig_of, ours
-from .test_lint import run as run_lint
-from .test_page import page
 
 pytestmark = pytest.mark.apiserver
 
@@ -105,17 +102,16 @@ def test_commands_answer_from_the_policy_in_force_and_say_so(installed: Installe
 @pytest.mark.usefixtures("broken")
 def test_a_researcher_reads_the_same(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
-    kubectl, name = installed.cluster.kubectl, f"loud-{namespace}"
-    kubectl("create", "serviceaccount", "ada", f"--namespace={namespace}")
-    account = f"--serviceaccount={namespace}:ada"
-    kubectl("create", "rolebinding", "ada", "--clusterrole=edit", account, f"--namespace={namespace}")
-    kubectl("create", "clusterrolebinding", name, "--clusterrole=gpu-tiers-reader", account)
+    name = f"loud-{namespace}"
+    installed.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ada"}}, namespace)
+    installed.bind("ada", "edit", "ada", namespace)
+    installed.bind(name, "gpu-tiers-reader", "ada", namespace, everywhere=True)
     try:
         config = kubeconfig_of(installed, "ada", namespace)
         answer = run(installed, "explain", "pod/sweep", f"--namespace={namespace}", f"--kubeconfig={config}")
         assert answer.exit_code == 0, answer.stderr
     finally:
-        kubectl("delete", "clusterrolebinding", name)
+        installed.api.delete(f"clusterrolebinding/{name}")
     assert answer.stderr.startswith(WARNING)
 
 
@@ -147,9 +143,8 @@ def test_once_it_is_mended_all_is_quiet(installed: Installed, broken: str) -> No
 
 def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, good: str) -> None:
     changed = yaml.safe_dump(yaml.safe_load(good) | {"defaultTier": "gpu-batch"})
-    kubectl = installed.cluster.kubectl
-    patch = yaml.safe_dump({"data": {"policy.yaml": changed}})
-    kubectl("patch", "configmap", RELEASE, f"--namespace={RELEASE}", "--type=merge", f"--patch={patch}")
+    patch = {"data": {"policy.yaml": changed}}
+    installed.api.patch(f"configmap/{RELEASE}", patch, RELEASE)
     since = installed.published["since"]
     told = run(installed, "posture").stderr
     assert told == (
@@ -165,18 +160,17 @@ def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, g
 @contextmanager
 def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterator[None]:
     """Somebody deletes an object of the installation, or makes another in its place; in the end it is as it was."""
-    kubectl, home = installed.cluster.kubectl, f"--namespace={RELEASE}"
-    stored = kubectl("get", name, home, "--output=json").json()
+    stored = installed.get(name, RELEASE)
     for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
         stored["metadata"].pop(field, None)
-    kubectl("delete", name, home)
+    installed.api.delete(name, namespace=RELEASE)
     try:
         if instead:
-            kubectl("create", "-f", "-", input=json.dumps(stored | instead))
+            installed.create(stored | instead, RELEASE)
         yield
     finally:
-        kubectl("delete", name, home, "--ignore-not-found")
-        kubectl("create", "-f", "-", input=json.dumps(stored))
+        installed.api.delete(name, namespace=RELEASE)
+        installed.create(stored, RELEASE)
         installed.eventually(lambda: not installed.published["problem"], "all as it was")
 
 
@@ -226,8 +220,7 @@ def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
 def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(installed: Installed, good: str) -> None:
     """Nothing has been published in that place: there is nothing to go on with."""
     installed.change_policy(with_another_value(good), result="failure")
-    kubectl = installed.cluster.kubectl
-    kubectl("create", "configmap", "first", f"--namespace={RELEASE}")
+    installed.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first"}}, RELEASE)
     command = serve(installed.cluster, Address(*free_ports(3)), "--config-map=first", "--log-format=json")
     ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == 2
@@ -235,4 +228,4 @@ def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(i
     assert WRONG in ended.stdout + ended.stderr
     (told,) = events(installed, "PolicyNotTaken", "first")
     assert told.startswith(f"Warning: The policy file was not taken, and no policy is in force: {WRONG}")
-    kubectl("delete", "configmap", "first", f"--namespace={RELEASE}")
+    installed.api.delete("configmap/first", namespace=RELEASE)

@@ -9,21 +9,11 @@ from typer.testing import CliRunner
 
 from webhook.cli.main import app
 
+from .asking import events, running
 from .conftest import new_namespace
-from .installed import Installed, gpu_pod
-from .reading import Tree
+from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-
-def events(installed: Installed, namespace: str, reason: str) -> dict[str, str]:
-    """The messages of a reason's events, by the name of the pod they are about."""
-    found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector=f"reason={reason}")["items"]
-    return {event["involvedObject"]["name"]: event["message"] for event in found}
-
-
-def running(installed: Installed, namespace: str, name: str) -> bool:
-    return str(installed.get(f"pod/{name}", namespace)["status"]["phase"]) == "Running"
 
 
 def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed, namespace: str, node: str) -> None:
@@ -92,7 +82,7 @@ def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
     installed.kill()
     installed.restart()
     installed.eventually(lambda: leads(installed), "the next leader")
-    installed.cluster.kubectl("delete", "pod", "training", f"--namespace={namespace}")
+    installed.api.delete("pod/training", namespace=namespace)
     installed.create(gpu_pod("batch-2", 4, tier="gpu-batch", node=node), namespace)
     installed.eventually(lambda: running(installed, namespace, "batch-2"), "a full node")
     installed.create(gpu_pod("more", 4, tier="gpu-training", node=node), namespace)
@@ -112,11 +102,11 @@ def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
     installed.eventually(lambda: len(on_node(installed, namespace, node)) == 2, "a full node")
 
     def told() -> int:
-        found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=PreemptionOutcome")
+        found = installed.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")
         return sum(each["count"] for each in found["items"])
 
     def marks() -> list[str]:
-        found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=Preempted")["items"]
+        found = installed.api.get("events", namespace, fieldSelector="reason=Preempted")["items"]
         return sorted(each["metadata"].get("annotations", {}).get("gpu-tiers.dev/settled", "") for each in found)
 
     installed.create(gpu_pod("first", 2, tier="gpu-training", node=node), namespace)
@@ -128,7 +118,7 @@ def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
     installed.kill()
     installed.restart()
     installed.eventually(lambda: marks() == ["true", "true"], "the next leader's word")
-    found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=PreemptionOutcome")["items"]
+    found = installed.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")["items"]
     assert told() == 2, found
 
 
@@ -139,7 +129,7 @@ def asked(installed: Installed, *arguments: str) -> str:
 
 
 def on_node(installed: Installed, namespace: str, node: str) -> list[Tree]:
-    found = installed.read(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=f"spec.nodeName={node}")["items"]
+    found = installed.api.get("pods", namespace, fieldSelector=f"spec.nodeName={node}")["items"]
     return [each for each in found if each["status"]["phase"] == "Running"]
 
 
@@ -165,7 +155,7 @@ def test_the_work_of_training_pods_is_at_risk_from_their_start(installed: Instal
         assert re.search(told, posture := asked(installed, "posture", tenant, "--at-risk")), posture
         assert "now loses" not in asked(installed, "posture", tenant)
 
-        installed.cluster.kubectl("delete", "pod", "training", f"--namespace={namespace}")
+        installed.api.delete("pod/training", namespace=namespace)
         installed.eventually(lambda: not at_risk(), "nothing at risk")
 
 
@@ -187,7 +177,7 @@ def test_events_that_a_person_writes_stop_nobody_and_tell_nothing_of_others(
         )
         forged = [written_event(namespace, "own", own, f"Preempted by pod {theirs} on node {node}") for _ in range(120)]
         forged += [written_event(namespace, name, theirs, said(own, node)) for name in ("theirs", "x") for said in LIES]
-        answer = installed.create({"apiVersion": "v1", "kind": "List", "items": forged}, namespace, "--as=mallory")
+        answer = installed.create({"apiVersion": "v1", "kind": "List", "items": forged}, namespace, user="mallory")
         assert answer.code == 0, answer.stderr
 
         # one watch for each of them would have left the webhook no connection to ask the API server anything
@@ -240,4 +230,4 @@ def test_pods_from_before_the_installation_live_through_adoption(
         assert not events(installed, "kube-public", "Preempted")
     finally:
         installed.upgrade()
-        installed.cluster.kubectl("delete", "pod", "before", "-n=kube-public", "--grace-period=0", "--force")
+        installed.api.delete("pod/before", namespace="kube-public", seconds=0)

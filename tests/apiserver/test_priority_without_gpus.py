@@ -39,13 +39,13 @@ def epsilon(installed: Installed, namespace: str) -> Iterator[None]:
     try:
         yield
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "epsilon")
+        installed.api.delete("tenantquota/epsilon")
         installed.eventually(lambda: not told(), "the end of the ceiling")
 
 
 def dry_run(installed: Installed, namespace: str) -> str:
     """What is said of a critical pod."""
-    return installed.create(critical_pod("coordinator"), namespace, "--dry-run=server").stderr.strip()
+    return installed.create(critical_pod("coordinator"), namespace, dry_run=True).stderr.strip()
 
 
 def test_it_is_refused_while_the_webhook_hangs_and_while_it_is_dead(installed: Installed, namespace: str) -> None:
@@ -68,8 +68,9 @@ def test_daemonsets_of_others_get_their_pods_while_the_webhook_is_dead(installed
     try:
         for home in ("kube-system", namespace):
             with daemonset(installed, home, f"{home}-{namespace}"):
-                pods = f"--selector=app={home}-{namespace}", f"--namespace={home}"
-                installed.cluster.kubectl("wait", "--for=create", "pod", *pods, "--timeout=60s")
+                app = {"labelSelector": f"app={home}-{namespace}"}
+                made = lambda: bool(installed.api.get("pods", home, **app)["items"])  # noqa: B023, E731
+                installed.eventually(made, "its pod")
     finally:
         installed.restart()
 
@@ -82,11 +83,10 @@ def daemonset(installed: Installed, namespace: str, node: str) -> Iterator[None]
         assert installed.create(critical_daemonset(node), namespace).code == 0
         yield
     finally:
-        installed.cluster.kubectl("delete", "daemonset", node, f"--namespace={namespace}")
-        installed.cluster.kubectl("delete", "node", node)
+        installed.api.delete(f"daemonset/{node}", namespace=namespace)
+        installed.api.delete(f"node/{node}")
 
 
 def test_a_daemonset_of_a_tenant_reads_the_sentence_in_its_events(installed: Installed, namespace: str) -> None:
     with epsilon(installed, namespace), daemonset(installed, namespace, f"node-{namespace}"):
-        events = ("events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate")
-        installed.eventually(lambda: SENTENCE in installed.cluster.kubectl("get", *events).stdout, "the event")
+        installed.eventually(lambda: SENTENCE in installed.messages(namespace, "reason=FailedCreate"), "the event")

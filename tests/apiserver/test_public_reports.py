@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from localcluster import Result
+from tests.builders.nodes import quiet_node
 
 from .installed import Installed, Tree, gpu_pod
-from .test_deleted_pods import quiet_node
 
 pytestmark = pytest.mark.apiserver
 
@@ -55,14 +55,14 @@ def person(installed: Installed, namespace: str) -> Iterator[Person]:
 def training(person: Person) -> Iterator[Person]:
     """Their pod train-0 has a node and one GPU."""
     node = f"quiet-{person.namespace}"
-    person.installed.cluster.kubectl("create", "-f", "-", input=json.dumps(quiet_node(node)))
+    person.installed.create(quiet_node(node), "")
     pod = gpu_pod("train-0", tier="gpu-training", node=node, nodeName=node)
     pod["spec"]["containers"][0] |= {"command": ["torchrun", "train.py"], "resources": {"limits": ONE}}
     assert person.installed.create(pod, person.namespace).code == 0
     person.uses("total 1/2")
     yield person
-    person.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
-    person.installed.cluster.kubectl("delete", "node", node)
+    person.installed.api.delete("pods", namespace=person.namespace, seconds=0)
+    person.installed.api.delete(f"node/{node}")
 
 
 def test_a_running_pod_is_debugged_and_resized_as_without_gpu_tiers(training: Person) -> None:

@@ -3,13 +3,12 @@
 Only the objects are there, no scheduler runs.
 """
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from installation.workload_crds import WorkloadKind, crd
-from localcluster.crds import delete_crd
+from localcluster.crds import add_crds, delete_crd
 
 from .installed import Installed, Tree, gpu_pod
 
@@ -26,10 +25,7 @@ SHARED = "what a scheduler ranks a pod by may not lie above the pod's tier: writ
 def kinds(installed: Installed) -> Iterator[None]:
     """The groups of Volcano and of KAI, and Volcano's Jobs."""
     cluster, names = installed.cluster, [f"{kind.plural}.{kind.group}" for kind in (VOLCANO, KAI, JOBS)]
-    for kind, name in zip((VOLCANO, KAI, JOBS), names, strict=True):
-        cluster.apply(json.dumps(crd(kind)))
-        cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}")
-        installed.eventually(lambda name=name: not cluster.kubectl("get", name, check=False).code, name)  # type: ignore[misc]
+    add_crds(cluster, *map(crd, (VOLCANO, KAI, JOBS)))
     yield
     for name in names:
         delete_crd(cluster, name)
@@ -60,8 +56,7 @@ def said(installed: Installed, namespace: str, tree: Tree) -> str:
 
 
 def patched(installed: Installed, namespace: str, what: str, **change: object) -> str:
-    command = ("patch", what, f"--namespace={namespace}", "--type=merge", f"--patch={json.dumps(change)}")
-    return installed.cluster.kubectl(*command, check=False).stderr
+    return installed.api.patch(what, change, namespace, check=False).stderr
 
 
 @pytest.mark.parametrize("kind", [VOLCANO, KAI], ids=lambda kind: kind.group)
@@ -94,7 +89,7 @@ def test_no_group_ranks_above_its_pods_whichever_comes_first(
     assert said(installed, namespace, member(kind, "gpu-batch")) == ""
     its_pod = f"spec.priorityClassName: gpu-serving, but its pod member is gpu-batch; {SHARED}"
     assert its_pod in patched(installed, namespace, one, spec=raised)
-    installed.cluster.kubectl("delete", one, f"--namespace={namespace}")
+    installed.api.delete(one, namespace=namespace)
     assert its_pod in said(installed, namespace, group(kind, "gpu-serving"))
     assert said(installed, namespace, group(kind, "gpu-interactive")) == "", "a lower one, as a demotion leaves it"
 

@@ -30,9 +30,8 @@ def replica_set(name: str) -> Tree:
 
 def refused(installed: Installed, namespace: str, name: str) -> list[str]:
     """What the controllers of this name were told, each once."""
-    events = installed.read(
-        f"/api/v1/namespaces/{namespace}/events", fieldSelector=f"reason=FailedCreate,involvedObject.name={name}"
-    )["items"]
+    selector = f"reason=FailedCreate,involvedObject.name={name}"
+    events = installed.api.get("events", namespace, fieldSelector=selector)["items"]
     return sorted({each["involvedObject"]["kind"] + ": " + each["message"].partition(" denied ")[2] for each in events})
 
 
@@ -45,9 +44,7 @@ def test_a_job_and_a_replicaset_get_their_pods_when_the_reason_has_passed(
     installed: Installed, namespace: str, tenant: str
 ) -> None:
     # 1. No room: 403 with the words that workflow engines look for.
-    installed.eventually(
-        lambda: bool(installed.create(gpu_pod("three", 3), namespace, "--dry-run=server").code), "the quota"
-    )
+    installed.eventually(lambda: bool(installed.create(gpu_pod("three", 3), namespace, dry_run=True).code), "the quota")
     assert not installed.create(gpu_pod("holder", 2), namespace).code
     told = f"exceeded quota: tenant {tenant}: the total is at 2 of 2 GPUs; this pod asks for 1."
     answer = installed.create(gpu_pod("more"), namespace).stderr
@@ -59,11 +56,11 @@ def test_a_job_and_a_replicaset_get_their_pods_when_the_reason_has_passed(
     assert [each.partition("; ")[0] for each in refused(installed, namespace, "full")] == [
         f"{kind}: the request: {told.partition('; ')[0]}" for kind in ("Job", "ReplicaSet")
     ]
-    installed.cluster.kubectl("delete", "pod", "holder", f"--namespace={namespace}", "--grace-period=0", "--force")
+    installed.api.delete("pod/holder", namespace=namespace, seconds=0)
     installed.eventually(lambda: made(installed, namespace, "full") == 2, "the pods of both")
 
     # 2. No decision: 429, which is no reason to give up either.
-    installed.cluster.kubectl("delete", "job,replicaset", "full", f"--namespace={namespace}")
+    installed.api.delete("job/full", "replicaset/full", namespace=namespace)
     installed.eventually(lambda: installed.usage(tenant) == "total 0/2", "room")
     assert namespace in account(installed, tenant)["namespaces"]
     patch_status(installed, tenant, {"status": {"ledger": {"format": 2}}})

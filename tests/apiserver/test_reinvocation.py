@@ -33,11 +33,11 @@ def created(installed: Installed, namespace: str, pod: Tree, added: str = "mesh"
     """The pod as it is stored, once the API server has heard of the webhook that adds that container."""
 
     def has_it() -> bool:
-        answer = installed.create(pod, namespace, "--dry-run=server", "--output=json")
+        answer = installed.create(pod, namespace, dry_run=True)
         return answer.code == 0 and f'"name": "{added}"' in answer.stdout
 
     installed.eventually(has_it, "the other webhook")
-    answer = installed.create(pod, namespace, "--output=json")
+    answer = installed.create(pod, namespace)
     found: Tree = json.loads(answer.stdout)
     return found
 
@@ -81,7 +81,7 @@ def test_gpus_added_after_us_are_refused_not_let_through(installed: Installed, n
     """A webhook that was not called in the first pass is not called in the second: only validation sees this pod."""
     with AnotherWebhook(installed.cluster, "zzz-late", namespace, GPUS, tmp_path):
         installed.eventually(
-            lambda: installed.create(gpu_pod("late", 0), namespace, "--dry-run=server").code == 1, "the refusal"
+            lambda: installed.create(gpu_pod("late", 0), namespace, dry_run=True).code == 1, "the refusal"
         )
         refused = installed.create(gpu_pod("late", 0), namespace)
     assert "tier gpu-interactive was not applied" in refused.stderr

@@ -46,7 +46,7 @@ def pod(hearing: Installed, namespace: str) -> Tree:
     """A training pod that never heard of us, as it is stored."""
     training = gpu_pod("training", tier="gpu-training")
     training["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "listen"}
-    answer = hearing.create(training, namespace, "--output=json")
+    answer = hearing.create(training, namespace)
     assert answer.code == 0, answer.stderr
     stored: Tree = json.loads(answer.stdout)
     return stored
@@ -83,7 +83,7 @@ def test_the_request_of_the_page_is_heard_from_a_program_that_saves_by_itself(
     training = gpu_pod("by-itself", tier="gpu-training")
     asked = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-reports": "true"}
     training["metadata"]["annotations"] = asked
-    stored = json.loads(hearing.create(training, namespace, "--output=json").stdout)
+    stored = json.loads(hearing.create(training, namespace).stdout)
     (tmp_path / "token").write_text(token_for(hearing, stored))
     (tmp_path / "progress").write_text(json.dumps({"step": 7, "last_saved_step": 7, "last_saved_at": time.time()}))
     (block,) = page("docs/checkpointing.md").blocks("sh")
@@ -103,7 +103,7 @@ def test_what_an_eviction_would_lose_is_exact_once_the_pod_has_reported(
 ) -> None:
     training = gpu_pod("running", 1, tier="gpu-training", node=node)
     training["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "listen"}
-    running = json.loads(hearing.create(training, namespace, "--output=json").stdout)
+    running = json.loads(hearing.create(training, namespace).stdout)
 
     def at_risk(exact: str) -> float:
         return hearing.metric("gpu_tiers_at_risk_gpu_seconds", tenant=tenant, tier="gpu-training", exact=exact)

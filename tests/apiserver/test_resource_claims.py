@@ -5,24 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.builders.claims import a_claim, a_claim_template
+
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-
-def devices(count: int, **exactly: object) -> Tree:
-    request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": count, **exactly}
-    return {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
-
-
-def template(name: str, count: int, **exactly: object) -> Tree:
-    spec = {"spec": devices(count, **exactly)}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
 
 
 def claiming(name: str, node: str | None = None, *, schedulingGates: Sequence[Tree] = (), **source: str) -> Tree:  # noqa: N803
@@ -48,7 +35,7 @@ def pods_of(installed: Installed, namespace: str, owner: str) -> list[Tree]:
 
 
 def test_a_job_is_refused_for_the_gpus_of_its_template(installed: Installed, namespace: str, tenant: str) -> None:
-    assert installed.create(template("gpus", 1), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     refused = installed.create(job("too-wide", 3), namespace)
     assert f"tenant {tenant}: the total allows 2 GPUs; this Job asks for 3 in all" in refused.stderr
     assert installed.create(job("fits", 2), namespace).code == 0
@@ -62,11 +49,9 @@ def test_a_job_may_come_before_its_template(installed: Installed, namespace: str
         "Warning: ResourceClaimTemplate/gpus does not exist, so GPUs that it may ask for are not counted; "
         "the pods are refused until it can be read"
     )
-    events = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate")
-    installed.eventually(
-        lambda: "ResourceClaimTemplate/gpus does not exist" in installed.cluster.kubectl(*events).stdout, "the refusal"
-    )
-    assert installed.create(template("gpus", 2), namespace).code == 0
+    refusal = "ResourceClaimTemplate/gpus does not exist"
+    installed.eventually(lambda: refusal in installed.messages(namespace, "reason=FailedCreate"), "the refusal")
+    assert installed.create(a_claim_template("gpus", 2).unplaced(), namespace).code == 0
     installed.eventually(lambda: bool(pods_of(installed, namespace, "early")), "the Job's pod")
     (pod,) = pods_of(installed, namespace, "early")
     assert "/run/gpu-tiers" in json.dumps(pod["spec"]["containers"][0]["lifecycle"]["preStop"])
@@ -76,34 +61,33 @@ def test_a_job_may_come_before_its_template(installed: Installed, namespace: str
 def test_a_claim_that_pods_share_counts_until_the_last_is_gone(
     installed: Installed, namespace: str, tenant: str
 ) -> None:
-    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "pair"}}
-    assert installed.create({**claim, "spec": devices(2)}, namespace).code == 0
+    assert installed.create(a_claim("pair", 2).unplaced(), namespace).code == 0
     for name in ("one", "two"):
         assert installed.create(claiming(name, resourceClaimName="pair"), namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
     more = installed.create(gpu_pod("more", tier="gpu-batch"), namespace)
     assert "the total is at 2 of 2 GPUs; this pod asks for 1" in more.stderr
     for name, used in (("one", "total 2/2"), ("two", "total 0/2")):
-        installed.cluster.kubectl("delete", "pod", name, f"--namespace={namespace}", "--grace-period=0", "--force")
+        installed.api.delete(f"pod/{name}", namespace=namespace, seconds=0)
         installed.eventually(lambda used=used: installed.usage(tenant) == used, used)  # type: ignore[misc]
 
 
 @pytest.mark.usefixtures("tenant")
 def test_who_monitors_counts_as_in_the_in_tree_quota(installed: Installed, namespace: str) -> None:
-    installed.cluster.kubectl("label", "namespace", namespace, "resource.kubernetes.io/admin-access=true")
-    assert installed.create(template("monitor", 3, adminAccess=True), namespace).code == 0
+    installed.api.label(f"namespace/{namespace}", {"resource.kubernetes.io/admin-access": "true"})
+    assert installed.create(a_claim_template("monitor", 3, adminAccess=True).unplaced(), namespace).code == 0
     refused = installed.create(claiming("dcgm", resourceClaimTemplateName="monitor"), namespace)
     assert "the total allows 2 GPUs; this pod asks for 3" in refused.stderr
 
 
 def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace: str, tenant: str) -> None:
     """What was made of the template is there as long as the pod; a webhook that starts anew reads that."""
-    assert installed.create(template("gpus", 2), namespace).code == 0
+    assert installed.create(a_claim_template("gpus", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("holds", resourceClaimTemplateName="gpus"), namespace).code == 0
     installed.eventually(
         lambda: "resourceClaimStatuses" in installed.get("pod/holds", namespace)["status"], "the claim that is made"
     )
-    installed.cluster.kubectl("delete", "resourceclaimtemplate/gpus", f"--namespace={namespace}")
+    installed.api.delete("resourceclaimtemplate/gpus", namespace=namespace)
     installed.kill()
     installed.restart()
     installed.eventually(

@@ -28,7 +28,7 @@ async def test_after_a_restart_of_the_api_server_a_new_list_mends_what_was_misse
         before = live._classes.reflector._version
         await line.cut()
         await until(lambda: bool(live.problems()))
-        bare.kubectl("delete", "priorityclass", "doomed")
+        bare.api.delete("priorityclass/doomed")
         await asyncio.to_thread(bare.restart_apiserver)
         async with await Client.connect(bare.kubeconfig) as direct:
             with pytest.raises(Gone):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from .gangs import Gangs, pytorchjob
 from .installed import Installed, Tree, gpu_pod
-from .test_gangs import Gangs, pytorchjob
 
 pytestmark = pytest.mark.apiserver
 
@@ -44,7 +44,7 @@ class Scaled(Gangs):
 def gangs(installed: Installed, namespace: str) -> Iterator[Scaled]:
     installed.tenant("gang", namespace, quotas=[{"tier": "gpu-training", "gpus": "8"}])
     yield Scaled(installed, namespace)
-    installed.cluster.kubectl("delete", "tenantquota", "gang")
+    installed.api.delete("tenantquota/gang")
 
 
 def test_a_gang_that_is_scaled_up_books_the_difference_and_down_gives_it_back(gangs: Scaled) -> None:
@@ -55,7 +55,7 @@ def test_a_gang_that_is_scaled_up_books_the_difference_and_down_gives_it_back(ga
     for number in range(8):
         assert gangs.pod(f"first-{number}", "first") == "", "the pods of what was let in are never refused"
     gangs.shows("gpu-training 8/8")
-    gangs.delete("pod", "--all", "--force", "--grace-period=0")
+    gangs.delete("pods", seconds=0)
     asked = gangs.installed.metric("gpu_tiers_reviews_total", operation="UPDATE")
     assert gangs.scale("pytorchjob/first", 1) == ""
     assert gangs.installed.metric("gpu_tiers_reviews_total", operation="UPDATE") == asked, "nobody asks on the way down"
@@ -171,5 +171,5 @@ def test_a_scale_goes_through_while_the_webhook_is_away(gangs: Scaled) -> None:
     gangs.installed.eventually(lambda: gangs.pod("first-0", "first") == "", "it answers again")
     assert [gangs.pod(f"first-{number}", "first") for number in (1, 2, 3)] == [""] * 3
     gangs.shows("gpu-training 4/8")
-    gangs.delete("pod/first-3", "--force", "--grace-period=0")
+    gangs.delete("pod/first-3", seconds=0)
     gangs.shows("gpu-training 3/8 (+1 reserved)")

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from installation.examples import example_policy
 from installation.workload_crds import WorkloadKind, crd
 from localcluster.crds import add_crds, delete_crd
 
@@ -48,18 +47,17 @@ def scheduling(installed: Installed) -> Iterator[Installed]:
     cluster = installed.cluster
     add_crds(cluster, crd(JOBS))
     cluster.apply(FILLS_IN_DEFAULT)
-    installed.upgrade(policy=example_policy() | {"scheduling": SCHEDULING})
-    installed.eventually(lambda: in_force(installed), "all in force")
-    yield installed
-    installed.upgrade()
+    with installed.policy_with(scheduling=SCHEDULING):
+        installed.eventually(lambda: in_force(installed), "all in force")
+        yield installed
     for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
-        cluster.kubectl("delete", kind, "volcano-fills-in")
+        installed.api.delete(f"{kind}/volcano-fills-in")
     delete_crd(cluster, f"{JOBS.plural}.{JOBS.group}")
 
 
 def in_force(webhook: Installed) -> bool:
     """Whether the queue is filled in twice. A mutating policy knows a new kind some seconds after it is served: 503."""
-    answer = webhook.create(volcano_job(), "default", "--dry-run=server", "--output=json")
+    answer = webhook.create(volcano_job(), "default", dry_run=True)
     return not answer.code and bool(json.loads(answer.stdout)["spec"]["queue"] == "training")
 
 
@@ -72,15 +70,15 @@ def volcano_job(name: str = "llm", **spec: object) -> Tree:
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def queue_of(webhook: Installed, namespace: str, *flags: str, **spec: object) -> str:
+def queue_of(webhook: Installed, namespace: str, **spec: object) -> str:
     """In which queue a Volcano Job ends."""
-    answer = webhook.create(volcano_job(**spec), namespace, "--output=json", *flags)
+    answer = webhook.create(volcano_job(**spec), namespace)
     assert not answer.code, answer.stderr
     return str(json.loads(answer.stdout)["spec"]["queue"])
 
 
 def made(webhook: Installed, namespace: str, pod: Tree) -> Tree:
-    answer = webhook.create(pod, namespace, "--output=json")
+    answer = webhook.create(pod, namespace)
     assert not answer.code, answer.stderr
     stored: Tree = json.loads(answer.stdout)
     return stored

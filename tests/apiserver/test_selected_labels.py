@@ -13,7 +13,6 @@ from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.written_keys import WRITTEN
 
 from .installed import Installed, Tree, gpu_pod
-from .reading import PLACES
 from .test_kueue import KUEUES
 from .test_schedulers import SCHEDULING
 
@@ -73,7 +72,7 @@ def test_no_pod_is_orphaned_and_made_again(demoting: Installed, namespace: str, 
     demoting.eventually(
         lambda: status(demoting, namespace, "poddisruptionbudget").get("expectedPods") == 2, "its budget"
     )
-    of_service = demoting.read(PLACES["pods"].format(namespace), labelSelector=written(THEIRS))
+    of_service = demoting.api.get("pods", namespace, labelSelector=written(THEIRS))
     assert len(of_service["items"]) == 2, "a Service with this selector finds them"
     demoting.cluster.kubectl("delete", kind, "work", f"--namespace={namespace}")
     demoting.eventually(lambda: not pods(demoting, namespace), "no pod that outlives it")
@@ -131,7 +130,7 @@ def written(labels: dict[str, str]) -> str:
 def test_a_label_of_a_running_pod_may_be_corrected_and_not_falsified(demoting: Installed, namespace: str) -> None:
     """What a demoted pod asked for stays on it; what is charged follows from its class."""
     for name in ("first", "second"):
-        answer = demoting.create(gpu_pod(name, tier="gpu-training"), namespace, "--output=json")
+        answer = demoting.create(gpu_pod(name, tier="gpu-training"), namespace)
     stored = json.loads(answer.stdout)
     assert (stored["metadata"]["labels"][TIER_LABEL], stored["spec"]["priorityClassName"]) == (
         "gpu-training",

@@ -19,9 +19,9 @@ def sharing(installed: Installed, namespace: str) -> Iterator[Installed]:
     """The webhook whose policy counts parts, and a tenant that may hold one GPU."""
     installed.upgrade(policy=example_policy() | {"resources": SHARING})
     installed.tenant("zeta", namespace, quotas=[{"gpus": "1"}])
-    installed.eventually(lambda: bool(installed.create(pod("1.5"), namespace, "--dry-run=server").code), "an answer")
+    installed.eventually(lambda: bool(installed.create(pod("1.5"), namespace, dry_run=True).code), "an answer")
     yield installed
-    installed.cluster.kubectl("delete", "tenantquota", "zeta")
+    installed.api.delete("tenantquota/zeta")
     installed.upgrade()
 
 
@@ -43,7 +43,7 @@ def deployment(fraction: str) -> Tree:
 
 
 def test_a_part_of_a_gpu_has_a_tier_and_is_charged(sharing: Installed, namespace: str) -> None:
-    made = json.loads(sharing.create(pod("0.6"), namespace, "--output=json").stdout)
+    made = json.loads(sharing.create(pod("0.6"), namespace).stdout)
     assert made["spec"]["priorityClassName"] == "gpu-interactive"
     refused = sharing.create(pod("0.6"), namespace).stderr
     assert "tenant zeta: the total is at 0.6 of 1 GPU; this pod asks for 0.6." in refused
@@ -63,7 +63,7 @@ def test_a_pod_holds_its_part_until_it_has_ended(sharing: Installed, namespace: 
     saving = {"terminationGracePeriodSeconds": 1_000_000, "nodeName": "node-without-a-kubelet"}
     made = pod("0.6")
     made["spec"] |= saving
-    name = json.loads(sharing.create(made, namespace, "--output=json").stdout)["metadata"]["name"]
+    name = json.loads(sharing.create(made, namespace).stdout)["metadata"]["name"]
 
     def changed(to: str) -> str:
         return sharing.cluster.kubectl(
@@ -72,7 +72,7 @@ def test_a_pod_holds_its_part_until_it_has_ended(sharing: Installed, namespace: 
 
     sentence = "a pod's part of a GPU is fixed when it is created"
     assert sentence in changed("gpu-memory=1"), "which the policy does not count, but beside which no part is read"
-    sharing.cluster.kubectl("delete", "pod", name, f"--namespace={namespace}", "--wait=false")
+    sharing.api.delete(f"pod/{name}", namespace=namespace, wait=False)
     assert "deletionTimestamp" in sharing.get(f"pod/{name}", namespace)["metadata"]
     assert sentence in changed("gpu-fraction=0.01")
     assert "the total is at 0.6 of 1 GPU" in sharing.create(made, namespace).stderr
@@ -92,4 +92,4 @@ def test_a_part_that_the_policy_does_not_count_is_warned_about(installed: Instal
         "Warning: [gpu-not-counted] annotation gpu-fraction: no quota counts it, as the policy does not list it"
         in answer.stderr
     )
-    assert not installed.create(pod("0.5"), namespace, "--dry-run=server").code
+    assert not installed.create(pod("0.5"), namespace, dry_run=True).code

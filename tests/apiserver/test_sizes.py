@@ -38,11 +38,11 @@ def crowded(pod: Tree, containers: int) -> Tree:
 def test_a_large_pod_is_denied_with_a_sentence(installed: Installed, namespace: str, pod: Tree, told: str) -> None:
     installed.tenant("sizes", namespace, maxTier="gpu-serving")
     try:
-        refused = installed.create_raw(pod, namespace)
+        refused = installed.create(pod, namespace)
         assert "denied the request: " in refused.stderr
         assert told in refused.stderr
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "sizes")
+        installed.api.delete("tenantquota/sizes")
 
 
 def megabytes(installed: Installed) -> int:
@@ -64,6 +64,6 @@ def test_forged_references_to_one_large_owner_fill_no_memory(installed: Installe
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "large", "uid": uid, "controller": True}
         pod["metadata"]["ownerReferences"] = [owner]
     before = megabytes(installed)
-    refused = installed.create({"apiVersion": "v1", "kind": "List", "items": pods}, namespace, "--dry-run=server")
+    refused = installed.create({"apiVersion": "v1", "kind": "List", "items": pods}, namespace, dry_run=True)
     assert refused.stderr.count("owner Job/large has another UID than the reference to it") == len(pods)
     assert megabytes(installed) < before + 60

@@ -21,7 +21,7 @@ def quota(cluster: Cluster) -> Iterator[str]:
     """A name for a TenantQuota, which is deleted afterwards."""
     name = f"quota-{uuid.uuid4().hex[:8]}"
     yield name
-    cluster.kubectl("delete", "tenantquota", name, "--ignore-not-found")
+    cluster.api.delete(f"tenantquota/{name}")
 
 
 def apply(installed: Installed, name: str, namespace: str, **spec: object) -> Result:
@@ -79,7 +79,7 @@ def test_a_quota_below_what_is_in_use(installed: Installed, namespace: str, quot
 def test_two_quotas_for_one_namespace(installed: Installed, namespace: str, quota: str) -> None:
     installed.tenant(quota, namespace, quotas=[{"gpus": 4}])
     (warning,) = warnings(apply(installed, f"{quota}-z", namespace, quotas=[{"gpus": 2}]))
-    installed.cluster.kubectl("delete", "tenantquota", f"{quota}-z")
+    installed.api.delete(f"tenantquota/{quota}-z")
     assert warning.startswith(f"[overlap] TenantQuota {quota} selects {namespace} too; ")
     assert warning.endswith(" applies there. Make the selectors exclude each other")
 
@@ -87,7 +87,7 @@ def test_two_quotas_for_one_namespace(installed: Installed, namespace: str, quot
 def test_labels_and_status_are_written_without_asking(installed: Installed, namespace: str, quota: str) -> None:
     apply(installed, quota, namespace, maxTier="gold")
     before = reviews(installed)
-    installed.cluster.kubectl("label", "tenantquota", quota, "team=a")
+    installed.api.label(f"tenantquota/{quota}", {"team": "a"})
     installed.eventually(lambda: bool(installed.usage(quota) or _ready(installed, quota)), "a status")
     assert reviews(installed) == before
 

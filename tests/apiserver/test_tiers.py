@@ -12,7 +12,7 @@ pytestmark = pytest.mark.apiserver
 
 
 def test_a_pod_gets_the_three_fields_together_and_says_who_chose(installed: Installed, namespace: str) -> None:
-    answer = installed.create(gpu_pod("work", tier="gpu-batch"), namespace, "--output=json")
+    answer = installed.create(gpu_pod("work", tier="gpu-batch"), namespace)
     pod = json.loads(answer.stdout)
     assert {key: pod["spec"][key] for key in ("priorityClassName", "priority", "preemptionPolicy")} == {
         "priorityClassName": "gpu-batch",
@@ -35,7 +35,7 @@ def test_a_training_job_saves_before_it_is_preempted(installed: Installed, names
     pod["metadata"]["labels"] = {"training.kubeflow.org/job-name": "finetune"}
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "finetune", "uid": made["metadata"]["uid"]}
     pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    created = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    created = json.loads(installed.create(pod, namespace).stdout)
     assert created["spec"]["priorityClassName"] == "gpu-training"
     assert created["spec"]["terminationGracePeriodSeconds"] == 130
     script = created["spec"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][2]
@@ -44,7 +44,7 @@ def test_a_training_job_saves_before_it_is_preempted(installed: Installed, names
 
 def test_a_cpu_pod_is_left_alone(installed: Installed, namespace: str) -> None:
     pod = gpu_pod("web", 0)
-    created = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    created = json.loads(installed.create(pod, namespace).stdout)
     assert created["spec"]["priority"] == 0
     assert "labels" not in created["metadata"]
 
@@ -57,17 +57,17 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
         assert installed.create(gpu_pod("holds-six", 6, tier="gpu-training"), namespace).code == 0
         refused = installed.create(gpu_pod("two-more", 2, tier="gpu-training"), namespace)
         assert refused.stderr.strip() == (
-            'Error from server (Forbidden): error when creating "STDIN": admission webhook '
-            '"pods.validate.gpu-tiers.dev" denied the request: exceeded quota: tenant gamma: gpu-training is at 6 of 6 '
-            "GPUs; this pod asks for 2. Would fit: gpu-batch (3 free). See TenantQuota/gamma."
+            'Error from server (Forbidden): admission webhook "pods.validate.gpu-tiers.dev" denied the request: '
+            "exceeded quota: tenant gamma: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
+            "Would fit: gpu-batch (3 free). See TenantQuota/gamma."
         )
         installed.eventually(lambda: "gpu-training 6/6" in installed.usage("gamma"), "the usage in the status")
-        installed.cluster.kubectl("delete", "pod/holds-six", f"--namespace={namespace}", "--grace-period=0", "--force")
+        installed.api.delete("pod/holds-six", namespace=namespace, seconds=0)
         installed.eventually(
             lambda: installed.create(gpu_pod("two-more", 2, tier="gpu-training"), namespace).code == 0, "room again"
         )
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "gamma")
+        installed.api.delete("tenantquota/gamma")
 
 
 def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Installed, namespace: str) -> None:
@@ -91,7 +91,7 @@ def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Ins
         quota("4")
         installed.eventually(lambda: "InForce" in shown(installed, "lowered"), "no word of it any more")
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "lowered")
+        installed.api.delete("tenantquota/lowered")
 
 
 def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Installed, namespace: str) -> None:
@@ -110,13 +110,13 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
 
     def counted() -> bool:
         """Its admission has a cache of quotas: a pod that it lets in before counts only after minutes."""
-        tried = installed.create(gpu_pod("most", 4, tier="gpu-batch"), namespace, "--dry-run=server")
+        tried = installed.create(gpu_pod("most", 4, tier="gpu-batch"), namespace, dry_run=True)
         return "exceeded quota: batch" in tried.stderr
 
     try:
         assert installed.create(gpu_pod("trains", 2, tier="gpu-training"), namespace).code == 0
         assert refused() == "gpu-batch (9 free). See TenantQuota/beside.\n"
-        installed.cluster.apply(json.dumps({**head, "spec": native}))
+        installed.api.apply({**head, "spec": native})
         installed.eventually(lambda: used() == "0", "the ResourceQuota")
         both = "See TenantQuota/beside and ResourceQuota/batch.\n"
         installed.eventually(lambda: refused() == f"gpu-batch (3 free). {both}", "the lower offer")
@@ -126,7 +126,7 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
         installed.eventually(lambda: refused() == f"no tier now. {both}", "no offer")
         assert "exceeded quota: batch" in installed.create(gpu_pod("more", 2, tier="gpu-batch"), namespace).stderr
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "beside")
+        installed.api.delete("tenantquota/beside")
 
 
 CROWDED = {"training": "2", "serving": "0", "batch": "9", "interactive": "0"}
@@ -135,16 +135,16 @@ CROWDED = {"training": "2", "serving": "0", "batch": "9", "interactive": "0"}
 def test_a_pod_that_is_refused_after_us_shows_as_reserved(installed: Installed, namespace: str) -> None:
     """A ResourceQuota is asked after the webhooks: its GPUs stay promised until the promise expires."""
     installed.tenant("promised", namespace, quotas=[{"gpus": "4"}])
-    native = f"--namespace={namespace}"
-    installed.cluster.kubectl("create", "quota", "none", "--hard=requests.nvidia.com/gpu=0", native)
+    none = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
+    installed.api.create({**none, "spec": {"hard": {"requests.nvidia.com/gpu": 0}}}, namespace)
     try:
         installed.eventually(lambda: bool(installed.get("quota/none", namespace)["status"]), "the ResourceQuota")
         refused = installed.create(gpu_pod("late", 2, tier="gpu-batch"), namespace)
         assert "exceeded quota: none" in refused.stderr
         installed.eventually(lambda: installed.usage("promised") == "total 0/4 (+2 reserved)", "the reservation")
     finally:
-        installed.cluster.kubectl("delete", "quota", "none", native)
-        installed.cluster.kubectl("delete", "tenantquota", "promised")
+        installed.api.delete("quota/none", namespace=namespace)
+        installed.api.delete("tenantquota/promised")
 
 
 def shown(installed: Installed, tenant: str, *arguments: str) -> str:
@@ -156,11 +156,11 @@ def test_a_dry_run_books_nothing(installed: Installed, namespace: str) -> None:
     installed.tenant("delta", namespace, quotas=[{"gpus": "2"}])
     try:
         for _ in range(3):
-            assert installed.create(gpu_pod("tried", 2), namespace, "--dry-run=server").code == 0
-        assert installed.create(gpu_pod("tried", 3), namespace, "--dry-run=server").code == 1
+            assert installed.create(gpu_pod("tried", 2), namespace, dry_run=True).code == 0
+        assert installed.create(gpu_pod("tried", 3), namespace, dry_run=True).code == 1
         assert installed.usage("delta") == "total 0/2"
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "delta")
+        installed.api.delete("tenantquota/delta")
 
 
 def test_a_tier_label_can_not_drift(installed: Installed, namespace: str) -> None:
@@ -199,7 +199,7 @@ def test_a_named_owner_is_no_proof(
     pod = gpu_pod("work")
     owner = {"apiVersion": api_version, "kind": kind, "name": "forged", "uid": "made-up", "controller": True}
     pod["metadata"]["ownerReferences"] = [owner]
-    created = installed.create(pod, namespace, "--dry-run=server", "--output=json")
+    created = installed.create(pod, namespace, dry_run=True)
     assert answer in created.stdout + created.stderr
 
 
@@ -229,8 +229,7 @@ def nightly(spec: dict[str, object], tier: str) -> dict[str, object]:
 
 def made_by(installed: Installed, namespace: str, selector: str, count: int) -> list[dict[str, Any]]:
     """The pods that a controller makes, once they are there."""
-    command = ("get", "pods", f"--namespace={namespace}", f"--selector={selector}", "--output=json")
-    there = lambda: list(installed.cluster.kubectl(*command).json()["items"])  # noqa: E731
+    there = lambda: list(installed.api.get("pods", namespace, labelSelector=selector)["items"])  # noqa: E731
     installed.eventually(lambda: len(there()) == count, f"{count} pods of {selector}")
     return there()
 
@@ -246,7 +245,7 @@ def test_a_gang_that_is_labelled_in_one_template_runs_in_one_tier(installed: Ins
     owner["uid"] = installed.get("pytorchjob/llm", namespace)["metadata"]["uid"]
     for name, template in (("master", master), ("worker", worker)):
         metadata = {"name": f"llm-{name}-0", "labels": template["metadata"]["labels"], "ownerReferences": [owner]}
-        created = installed.create({**template, "metadata": metadata}, namespace, "--output=json")
+        created = installed.create({**template, "metadata": metadata}, namespace)
         assert json.loads(created.stdout)["spec"]["priorityClassName"] == "gpu-batch", name
 
     specs["Master"]["template"] = template_of(gpu_pod("x", 1, tier="gpu-training"))

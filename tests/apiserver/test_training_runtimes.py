@@ -28,9 +28,9 @@ def train_job(name: str, nodes: int, **reference: str) -> Tree:
 
 @pytest.fixture
 def benchmark(installed: Installed) -> Iterator[None]:
-    installed.cluster.apply(json.dumps(runtime("ClusterTrainingRuntime", "mpirun", "all_reduce_perf")))
+    installed.api.apply(runtime("ClusterTrainingRuntime", "mpirun", "all_reduce_perf"))
     yield
-    installed.cluster.kubectl("delete", "clustertrainingruntime", "benchmark")
+    installed.api.delete("clustertrainingruntime/benchmark")
 
 
 @pytest.mark.usefixtures("benchmark")
@@ -41,26 +41,26 @@ def test_gpus_of_the_runtime_count_against_the_tier_that_its_command_gives(
     try:
         refused = installed.create(train_job("bench", 3), namespace)
         assert "tenant zeta: gpu-batch allows 4 GPUs; this TrainJob asks for 6 in all." in refused.stderr
-        applied = installed.create(train_job("bench", 2), namespace, "--output=json")
+        applied = installed.create(train_job("bench", 2), namespace)
         assert (applied.code, applied.stderr) == (0, "")
         pod = gpu_pod("bench-node-0-0", 2)
         owner = {"apiVersion": API, "kind": "TrainJob", "name": "bench", "controller": True}
         pod["metadata"]["ownerReferences"] = [{**owner, "uid": json.loads(applied.stdout)["metadata"]["uid"]}]
-        made = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+        made = json.loads(installed.create(pod, namespace).stdout)
         assert made["spec"]["priorityClassName"] == "gpu-batch"
     finally:
-        installed.cluster.kubectl("delete", "tenantquota", "zeta")
+        installed.api.delete("tenantquota/zeta")
 
 
 @pytest.mark.usefixtures("benchmark")
 def test_a_runtime_of_the_namespace_comes_before_one_of_the_cluster(installed: Installed, namespace: str) -> None:
     local = runtime("TrainingRuntime", "torchrun", "train.py")
     assert installed.create(local, namespace).code == 0
-    applied = installed.create(train_job("bert", 1, kind="TrainingRuntime"), namespace, "--output=json")
+    applied = installed.create(train_job("bert", 1, kind="TrainingRuntime"), namespace)
     pod = gpu_pod("bert-node-0-0", 2)
     owner = {"apiVersion": API, "kind": "TrainJob", "name": "bert", "controller": True}
     pod["metadata"]["ownerReferences"] = [{**owner, "uid": json.loads(applied.stdout)["metadata"]["uid"]}]
-    made = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    made = json.loads(installed.create(pod, namespace).stdout)
     assert made["spec"]["priorityClassName"] == "gpu-training"
 
 

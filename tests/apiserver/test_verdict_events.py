@@ -20,16 +20,14 @@ def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     """A tenant of two GPUs, both in use; of a name of its own, for events outlive it."""
     name = f"of-{namespace}"
     with installed.tenant_for(name, namespace, quotas=[{"gpus": 2}]) as name:
-        installed.eventually(
-            lambda: bool(installed.create(gpu_pod("a", 3), namespace, "--dry-run=server").code), "a quota"
-        )
+        installed.eventually(lambda: bool(installed.create(gpu_pod("a", 3), namespace, dry_run=True).code), "a quota")
         assert not installed.create(gpu_pod("holder", 2), namespace).code
         yield name
 
 
 def make(installed: Installed, tree: Tree, namespace: str) -> Tree:
     """Create an object; the controllerRef that what it makes would bear."""
-    made = installed.create(tree, namespace, "--output=json").json()
+    made = installed.create(tree, namespace).json()
     metadata = made["metadata"]
     who = {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": metadata["name"], "uid": metadata["uid"]}
     return {**who, "controller": True}
@@ -48,7 +46,7 @@ def job_of_a_jobset(installed: Installed, namespace: str) -> Tree:
 
 def events(installed: Installed, namespace: str, kind: str, name: str) -> list[Tree]:
     selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
-    return list(installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)["items"])
+    return list(installed.api.get("events", namespace, fieldSelector=selector)["items"])
 
 
 def test_five_refusals_are_one_event_on_the_jobset_and_one_on_the_tenantquota(

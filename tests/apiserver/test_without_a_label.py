@@ -25,7 +25,7 @@ def applied(installed: Installed, file: Path, namespace: str) -> tuple[str, Tree
 
 
 def pods_of(installed: Installed, namespace: str) -> list[Tree]:
-    found: list[Tree] = installed.cluster.kubectl("get", "pods", f"--namespace={namespace}", "-o=json").json()["items"]
+    found: list[Tree] = installed.api.get("pods", namespace)["items"]
     return found
 
 

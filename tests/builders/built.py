@@ -19,6 +19,12 @@ class Built:
         """The object as a person writes it; the caller may change it."""
         return copied(self.tree)
 
+    def unplaced(self) -> Tree:
+        """The object without a namespace, to be created in any."""
+        tree = self.json()
+        tree["metadata"].pop("namespace", None)
+        return tree
+
     def named(self, name: str) -> Self:
         return self.having("metadata.name", name)
 

@@ -1,9 +1,39 @@
-"""Resource claims, their templates, and pods that get devices by them."""
+"""Resource claims, their templates, devices and classes of these, and pods that get devices by them."""
 
 from tests.builders.built import Built, Tree
 from tests.builders.pods import IMAGE, PodBuilder, a_pod
+from webhook.objects.view import view
+from webhook.policy.devices.devices import ResourceSlice
 
 DEVICE_CLASS = "gpu.nvidia.com"
+"""NVIDIA's class for whole GPUs, which bears the name of its driver."""
+
+
+class SliceBuilder(Built):
+    """A ResourceSlice of any driver."""
+
+    def view(self) -> ResourceSlice:
+        return view(self.json(), ResourceSlice)
+
+
+def a_slice(
+    *devices: Tree, node: str = "node-a", driver: str = DEVICE_CLASS, generation: int = 1, count: int = 1
+) -> SliceBuilder:
+    """A ResourceSlice of a node, one of so many of its pool."""
+    pool = {"name": node, "generation": generation, "resourceSliceCount": count}
+    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": list(devices)}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node}}
+    return SliceBuilder({**head, "spec": spec})
+
+
+def a_device(name: str = "gpu-0", *taints: Tree, **attributes: object) -> Tree:
+    """A device of a ResourceSlice, whose attributes are strings or booleans, or say of what type they are."""
+    typed = {True: "bool", False: "string"}
+    found = {
+        key: value if isinstance(value, dict) else {typed[isinstance(value, bool)]: value}
+        for key, value in attributes.items()
+    }
+    return {"name": name, "attributes": found, "taints": list(taints)}
 
 
 def a_claim_template(name: str = "gpus", count: int = 1, **exactly: object) -> Built:

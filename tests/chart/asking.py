@@ -1,6 +1,5 @@
 """Tells from a real API server whether it asked a webhook that is dead."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -26,10 +25,9 @@ def pod(*, labels: Manifest | None = None, main: Manifest | None = None, **spec:
 GPU_POD = pod(main=GPU)
 
 
-def try_create(cluster: Cluster, namespace: str, manifest: Manifest, *more: str) -> Result:
+def try_create(cluster: Cluster, namespace: str, manifest: Manifest, **asked: str) -> Result:
     """A dry run: the API server asks the same webhooks, and nothing stays."""
-    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-f", "-", *more)
-    return cluster.kubectl(*arguments, input=json.dumps(manifest), check=False)
+    return cluster.api.create(manifest, namespace, dry_run=True, check=False, **asked)
 
 
 def wait_until_gpu_pods_are(cluster: Cluster, *, refused: bool, manifest: Manifest = GPU_POD) -> None:
@@ -57,4 +55,4 @@ def _forgiven(cluster: Cluster, entry: str) -> int:
 
 
 def _sum(cluster: Cluster, pattern: str) -> int:
-    return sum(int(count) for count in re.findall(pattern, cluster.kubectl("get", "--raw=/metrics").stdout))
+    return sum(int(count) for count in re.findall(pattern, cluster.api.text("/metrics")))

@@ -13,6 +13,7 @@ from localcluster.binaries import BinaryError, find, release_binaries
 from localcluster.for_tests import missing, started
 from localcluster.go_toolchain import GoError
 from localcluster.versions import DEFAULT_KUBERNETES
+from localcluster.waiting import wait_until
 
 from .asking import wait_until_gpu_pods_are
 from .helm import CHART, Answer, Chart, Manifest, helm
@@ -111,7 +112,7 @@ def enforced(cluster: Cluster, home: Path) -> Iterator[Release]:
 def namespace(cluster: Cluster) -> Iterator[str]:
     """A namespace that the webhook is asked about. Tests leave it empty: a namespace takes seconds to go."""
     name = "research"
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=240s")
+    cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    wait_until(lambda: cluster.api.has("serviceaccount/default", name), 240, "its ServiceAccount")
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.api.delete(f"namespace/{name}", wait=False)

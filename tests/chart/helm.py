@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from localcluster.environment import SHORT_LIVED
+
 from . import renders
 
 ROOT = Path(__file__).parents[2]
@@ -56,8 +58,7 @@ def helm(
 
 def _run(command: list[str], values: str, home: Path, kubeconfig: Path | None) -> Answer:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HELM_")}
-    environment |= {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
-    environment["GOGC"] = "400"  # helm collects garbage for a third of its time, and ends soon
+    environment |= {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")} | SHORT_LIVED
     environment["KUBECONFIG"] = str(kubeconfig or home / "no-cluster")
     done = subprocess.run(
         command,

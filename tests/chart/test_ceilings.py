@@ -1,6 +1,5 @@
 """The ceiling of priority classes, held by the API server alone: the webhook is dead, and tests write in its place."""
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import count
 
@@ -36,10 +35,10 @@ SERVING, BATCH = {"maxTier": "gpu-serving"}, {"maxTier": "gpu-batch"}
 @pytest.fixture(scope="module")
 def research(enforced: Release, namespace: str) -> Iterator[str]:
     """A namespace with labels, and a class of the cluster between two tiers."""
-    enforced.cluster.kubectl("label", "namespace", namespace, "team=vision", "stage=")
-    enforced.cluster.apply(json.dumps(HOUSE))
+    enforced.cluster.api.label(f"namespace/{namespace}", {"team": "vision", "stage": ""})
+    enforced.cluster.api.apply(HOUSE)
     yield namespace
-    enforced.cluster.kubectl("label", "namespace", namespace, "team-", "stage-")
+    enforced.cluster.api.label(f"namespace/{namespace}", {"team": None, "stage": None})
 
 
 def write(cluster: Cluster, tenants: Iterable[TenantBuilder], *classes: PriorityClass) -> None:
@@ -54,8 +53,7 @@ def write(cluster: Cluster, tenants: Iterable[TenantBuilder], *classes: Priority
 
 
 def put(cluster: Cluster, data: dict[str, str]) -> None:
-    arguments = ("patch", "configmap", "gpu-tiers-ceilings", "--namespace=gpu-tiers", "--patch")
-    cluster.kubectl(*arguments, json.dumps({"data": data}))
+    cluster.api.patch("configmap/gpu-tiers-ceilings", {"data": data}, "gpu-tiers")
 
 
 def said_of(cluster: Cluster, namespace: str, manifest: Manifest) -> str:
@@ -145,7 +143,7 @@ def test_what_is_let_in(enforced: Release, research: str) -> None:
     write(enforced.cluster, [a_tenant(namespace=research, **BATCH)], PriorityClass("house", 700, global_default=True))
     for manifest in (pod(), pod(priorityClassName="house")):
         assert refused_by(enforced.cluster, research, manifest) == ""
-    assert tenant_in(try_create(enforced.cluster, research, CRITICAL_MIRROR, *KUBELET)) == ""
+    assert tenant_in(try_create(enforced.cluster, research, CRITICAL_MIRROR, **KUBELET)) == ""
     assert refused_by(enforced.cluster, "kube-system") == ""
 
 

@@ -1,6 +1,5 @@
 """Tenants that a later upgrade does not give any more: nobody's quota goes without a word, on a real API server."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,9 +28,9 @@ def two(cluster: Cluster, home: Path, request: pytest.FixtureRequest) -> Iterato
     program = request.getfixturevalue("helm_4") if request.param == "helm_4" else None
     with wiped(Release(cluster, home, program)) as release:
         release.install(tenants=[ALPHA, BETA])
-        release.cluster.apply(json.dumps(BY_HAND | {"spec": BETA["spec"]}))
+        release.cluster.api.apply(BY_HAND | {"spec": BETA["spec"]})
         yield release
-        release.cluster.kubectl("delete", "tenantquota", "--all")
+        release.cluster.api.delete("tenantquota")
 
 
 def test_an_upgrade_whose_file_has_lost_the_tenants_is_refused_and_lists_them(two: Release) -> None:
@@ -67,7 +66,7 @@ def test_a_list_without_one_of_them_deletes_that_one_and_a_dry_run_says_so_befor
 
 def test_what_helm_would_keep_or_has_from_another_value_is_not_told_of(release: Release) -> None:
     release.install(tenants=[ALPHA], extraObjects=[OTHER_OBJECT])
-    release.cluster.kubectl("annotate", "tenantquota", "alpha", "helm.sh/resource-policy=keep")
+    release.cluster.api.annotate("tenantquota/alpha", {"helm.sh/resource-policy": "keep"})
     assert "deletes" not in release.upgrade(extraObjects=[OTHER_OBJECT]).stdout
     assert release.names("tenantquota") == ["alpha", "beside"]
 

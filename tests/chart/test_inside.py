@@ -1,6 +1,5 @@
 """What the chart runs inside the cluster, as far as an API server judges it: fields, rights, pod security."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def release(cluster: Cluster, home: Path) -> Iterator[Release]:
 
 
 def test_everything_that_runs_is_accepted_by_the_api_server(release: Release) -> None:
-    deployment = release.get("deployment", "gpu-tiers", "--namespace=gpu-tiers")
+    deployment = release.get("deployment", "gpu-tiers")
     assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     account = "--as=system:serviceaccount:gpu-tiers:gpu-tiers"
     for question, answer in {
@@ -58,11 +57,11 @@ def test_its_own_pods_meet_the_restricted_standard(release: Release, render: Ren
     restricted = "pod-security.kubernetes.io/enforce=restricted"
     release.cluster.kubectl("label", "namespace", "gpu-tiers", restricted)
     chart = render()
-    release.cluster.apply(json.dumps(chart.one("ServiceAccount", "gpu-tiers-open-gates")))
+    release.cluster.api.apply(chart.one("ServiceAccount", "gpu-tiers-open-gates"))
     for manifest in (pod_of(chart.one("Deployment")), chart.one("Pod"), pod_of(chart.one("Job"))):
         answer = try_create(release.cluster, "gpu-tiers", manifest)
         assert not answer.code, answer.stderr
     refused = try_create(release.cluster, "gpu-tiers", pod())
     assert "violates PodSecurity" in refused.stderr
-    release.cluster.kubectl("label", "namespace", "gpu-tiers", "pod-security.kubernetes.io/enforce-")
-    release.cluster.kubectl("delete", "serviceaccount", "gpu-tiers-open-gates", "--namespace=gpu-tiers")
+    release.cluster.api.label("namespace/gpu-tiers", {"pod-security.kubernetes.io/enforce": None})
+    release.cluster.api.delete("serviceaccount/gpu-tiers-open-gates", namespace="gpu-tiers")

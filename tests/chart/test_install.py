@@ -1,7 +1,5 @@
 """Installing and uninstalling the chart on a real API server."""
 
-import json
-
 import pytest
 
 from .asking import GPU, GPU_POD, pod, try_create
@@ -72,7 +70,7 @@ def test_pods_after_an_uninstall_are_made_as_before_it_but_for_those_that_name_a
     release.install()
     release.uninstall()
     with_class = pod(main=GPU, priorityClassName="gpu-training")
-    priorities = [try_create(release.cluster, "default", each, "-o=json").json() for each in (GPU_POD, with_class)]
+    priorities = [try_create(release.cluster, "default", each).json() for each in (GPU_POD, with_class)]
     assert [each["spec"]["priority"] for each in priorities] == [0, 1000]
     release.cluster.kubectl("delete", "priorityclasses", "-l", "app.kubernetes.io/instance=gpu-tiers")
     refused = try_create(release.cluster, "default", with_class)
@@ -80,7 +78,7 @@ def test_pods_after_an_uninstall_are_made_as_before_it_but_for_those_that_name_a
 
 
 def test_a_class_that_was_there_before_serves_as_well(release: Release) -> None:
-    release.cluster.apply(json.dumps(priority_class("gpu-batch", 400, description="ours since 2024")))
+    release.cluster.api.apply(priority_class("gpu-batch", 400, description="ours since 2024"))
     release.install()
     release.upgrade()
     assert release.get("priorityclass", "gpu-batch")["description"] == "ours since 2024"
@@ -104,7 +102,7 @@ def test_a_class_that_was_there_before_serves_as_well(release: Release) -> None:
 def test_a_class_that_can_not_serve_is_refused_before_anything_is_applied(
     release: Release, there: Manifest, reason: str
 ) -> None:
-    release.cluster.apply(json.dumps(there))
+    release.cluster.api.apply(there)
     refusal = release.try_install(NAME)
     assert reason in refusal.stderr
     assert "kubectl delete priorityclass gpu-batch" in refusal.stderr

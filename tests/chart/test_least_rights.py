@@ -85,21 +85,30 @@ def webhook(
     webhook.path_secret.write_text(SECRET)
     release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook=webhook.values)
     rights = [each for each in render(policy=FLAVORS) if is_of_its_rights(each)]
-    release.cluster.apply(yaml.safe_dump_all(rights))
+    release.cluster.api.apply(*rights)
     with serving(release, webhook, tmp_path) as process:
         wait_until_ready(webhook)
         wait_until_gpu_pods_are(release.cluster, refused=False)
-        secret = release.get("secret", "gpu-tiers-tls", "--namespace=gpu-tiers")
+        secret = release.get("secret", "gpu-tiers-tls")
         webhook.ca.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
         yield replace(webhook, process=process)
-    release.cluster.kubectl("delete", "clusterrole,clusterrolebinding", "gpu-tiers")
-    release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND, OWN, HELD)
-    release.cluster.kubectl("delete", "serviceaccount,role,rolebinding", "gpu-tiers", "--namespace=gpu-tiers")
+    release.cluster.api.delete("clusterrole/gpu-tiers", "clusterrolebinding/gpu-tiers")
+    release.cluster.api.delete(
+        f"validatingadmissionpolicy/{BOUND}",
+        f"validatingadmissionpolicybinding/{BOUND}",
+        f"validatingadmissionpolicy/{OWN}",
+        f"validatingadmissionpolicybinding/{OWN}",
+        f"validatingadmissionpolicy/{HELD}",
+        f"validatingadmissionpolicybinding/{HELD}",
+    )
+    release.cluster.api.delete(
+        "serviceaccount/gpu-tiers", "role/gpu-tiers", "rolebinding/gpu-tiers", namespace="gpu-tiers"
+    )
 
 
 @contextmanager
 def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    config = release.get("configmap", "gpu-tiers", "--namespace=gpu-tiers")
+    config = release.get("configmap", "gpu-tiers")
     (folder / "policy.yaml").write_text(config["data"]["policy.yaml"])
     (folder / "kubeconfig").write_text(kubeconfig_of_the_service_account(release.cluster))
     command = [str(Path(sys.executable).parent / "gpu-tiers"), "serve", "--host=127.0.0.1", "--dns-name=127.0.0.1"]
@@ -115,7 +124,7 @@ def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator["subpr
 
 def kubeconfig_of_the_service_account(cluster: Cluster) -> str:
     config = yaml.safe_load(cluster.kubeconfig.read_text())
-    token = cluster.kubectl("create", "token", "gpu-tiers", "--namespace=gpu-tiers").stdout.strip()
+    token = cluster.api.token("gpu-tiers", "gpu-tiers")
     (user,) = config["users"]
     user["user"] = {"token": token}
     return yaml.safe_dump(config)
@@ -144,11 +153,10 @@ def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namesp
     refusal = try_create(release.cluster, namespace, eight).stderr
     assert "tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8." in refusal
 
-    one = json.dumps(pod(labels=TRAINING, main=GPU))
-    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")
-    assert release.cluster.kubectl(*arguments, input=one).json()["spec"]["priority"] == 1000
+    one = pod(labels=TRAINING, main=GPU)
+    assert try_create(release.cluster, namespace, one).json()["spec"]["priority"] == 1000
 
-    release.cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/alpha", "--timeout=240s")
+    release.cluster.api.wait_for("Ready", "tenantquota/alpha")
     assert "forbidden" not in webhook.log.read_text().lower()
 
 
@@ -177,8 +185,8 @@ def test_of_its_configurations_it_may_change_ca_bundle_and_nothing_else(release:
     bundle = live["webhooks"][1]["clientConfig"]["caBundle"]
 
     def patched(*operations: Manifest) -> str:
-        change = "--type=json", "--patch", json.dumps(operations), "--dry-run=server", f"--as={ACCOUNT}"
-        return release.cluster.kubectl("patch", kind, "zz-gpu-tiers", *change, check=False).stderr
+        asked = {"form": "json", "user": ACCOUNT, "dry_run": True, "check": False}
+        return release.cluster.api.patch(f"{kind}/zz-gpu-tiers", operations, **asked).stderr
 
     refusal = "the webhook's own account may change caBundle and nothing else"
     for what, operations in TAKEN_OVER.items():
@@ -191,9 +199,8 @@ def test_of_its_configurations_it_may_change_ca_bundle_and_nothing_else(release:
 @pytest.mark.usefixtures("webhook")
 def test_they_are_enough_where_nobody_has_made_the_lease(release: Release) -> None:
     """As under Argo CD, whose settings leave Leases out."""
-    lease = ("lease", "gpu-tiers", "--namespace=gpu-tiers")
-    release.cluster.kubectl("delete", *lease)
-    wait_until(lambda: bool(release.cluster.kubectl("get", *lease, "--ignore-not-found").stdout), 60, "a new Lease")
+    release.cluster.api.delete("lease/gpu-tiers", namespace="gpu-tiers")
+    wait_until(lambda: release.cluster.api.has("lease/gpu-tiers", "gpu-tiers"), 60, "a new Lease")
 
 
 def test_they_are_enough_for_kubernetes_own_gangs(release: Release, webhook: Webhook, namespace: str) -> None:
@@ -209,21 +216,18 @@ def test_they_are_enough_for_kubernetes_own_gangs(release: Release, webhook: Web
         ("PodGroup", "gang", policy | reference),
     ):
         gang = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
-        release.cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(gang))
-    member = json.dumps(pod(main=GPU, schedulingGroup={"podGroupName": "gang"}))
-    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")
-    assert release.cluster.kubectl(*arguments, input=member).json()["spec"]["priority"] == 1000
+        release.cluster.api.create(gang, namespace)
+    member = pod(main=GPU, schedulingGroup={"podGroupName": "gang"})
+    assert try_create(release.cluster, namespace, member).json()["spec"]["priority"] == 1000
     assert "forbidden" not in webhook.log.read_text().lower()
 
 
 def test_they_are_enough_for_events(release: Release, webhook: Webhook, namespace: str) -> None:
-    eight = json.dumps(pod(main={"resources": {"limits": {"nvidia.com/gpu": "8"}}}, labels=TRAINING))
-    assert release.cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=eight, check=False).code
-    arguments = ("get", "events", "--namespace=default", "--field-selector=involvedObject.name=alpha", "-o=name")
-    deadline = time.monotonic() + 240
-    while not release.cluster.kubectl(*arguments).stdout:
-        assert time.monotonic() < deadline, webhook.log.read_text()
-        time.sleep(0.2)
+    eight = pod(main={"resources": {"limits": {"nvidia.com/gpu": "8"}}}, labels=TRAINING)
+    assert release.cluster.api.create(eight, namespace, check=False).code
+    of_alpha = {"fieldSelector": "involvedObject.name=alpha"}
+    told = lambda: bool(release.cluster.api.get("events", "default", **of_alpha)["items"])  # noqa: E731
+    wait_until(told, 240, f"an event, not in {webhook.log}")
     for verb in ("create", "patch", "list", "watch"):
         release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}")
     for verb in ("get", "delete"):
@@ -235,7 +239,7 @@ def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release
     good = file.read_text()
 
     def told() -> dict[str, str]:
-        return release.get("configmap", "gpu-tiers-in-force", "--namespace=gpu-tiers").get("data") or {}
+        return release.get("configmap", "gpu-tiers-in-force").get("data") or {}
 
     wait_until(lambda: told().get("in-force.yaml") == good, 60, "the policy in force")
     file.write_text(f"{good}\nteirs: []\n")
@@ -254,20 +258,24 @@ def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release
 
 @pytest.mark.usefixtures("webhook")
 def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, render: Render) -> None:
-    wanted = json.dumps({"spec": {"backstop": "ResourceQuota"}})
-    release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", wanted)
-    events = ("get", "events", "--namespace=default", "--field-selector=reason=BackstopNotRendered")
+    api = release.cluster.api
+    api.patch("tenantquota/alpha", {"spec": {"backstop": "ResourceQuota"}})
     told = "gpu-tiers may not write ResourceQuotas; set the chart's value backstop.enabled to true"
-    wait_until(lambda: told in release.cluster.kubectl(*events).stdout, 30, "the event")
+
+    def events() -> str:
+        return json.dumps(api.get("events", "default", fieldSelector="reason=BackstopNotRendered")["items"])
+
+    wait_until(lambda: told in events(), 30, "the event")
 
     allowed = [each for each in render(policy=FLAVORS, backstop={"enabled": True}) if is_of_its_rights(each)]
-    release.cluster.apply(yaml.safe_dump_all(allowed))
-    quotas = ("get", "resourcequotas", f"--namespace={namespace}", "-o=name")
-    rendered = "resourcequota/gpu-tiers-gpu-training\n"
-    wait_until(lambda: release.cluster.kubectl(*quotas).stdout == rendered, 30, "the ResourceQuota")
-    unwanted = json.dumps({"spec": {"backstop": "None"}})
-    release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", unwanted)
-    wait_until(lambda: release.cluster.kubectl(*quotas).stdout == "", 30, "its end")
+    api.apply(*allowed)
+
+    def quotas() -> list[str]:
+        return [each["metadata"]["name"] for each in api.get("resourcequotas", namespace)["items"]]
+
+    wait_until(lambda: quotas() == ["gpu-tiers-gpu-training"], 30, "the ResourceQuota")
+    api.patch("tenantquota/alpha", {"spec": {"backstop": "None"}})
+    wait_until(lambda: not quotas(), 30, "its end")
 
 
 REWRITTEN = {
@@ -289,7 +297,7 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
     queued = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "theirs"}}
     add_crds(release.cluster, crd(WORKLOAD))
     for each in (theirs, queued | {"spec": {"priority": 400}}):
-        kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(each))
+        release.cluster.api.create(each, namespace)
 
     def patched(change: Manifest, what: str = "pod") -> str:
         kind = "--type=strategic" if what == "pod" else "--type=merge"
@@ -302,7 +310,7 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
     assert refusal in patched(saved)
     costs = {"evictionCost": {"kueue": "Write", "volcano": "Write"}, "kueue": {"workloadPriorityClasses": True}}
     telling = [each for each in render(policy=FLAVORS | costs) if each["kind"] in RIGHTS or named(each) == OWN]
-    release.cluster.apply(yaml.safe_dump_all(telling))
+    release.cluster.api.apply(*telling)
     reads = "reads-workloads"  # kubectl reads what it patches, the webhook does not
     kubectl("create", "clusterrole", reads, "--verb=get", f"--resource={QUEUED}")
     kubectl("create", "clusterrolebinding", reads, f"--clusterrole={reads}", f"--user={ACCOUNT}")
@@ -313,10 +321,10 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
     wait_until(lambda: patched(boost, QUEUED) == "", 60, "what bounds them, for a kind that is new")
     assert refusal in patched({"spec": {"priority": 1}}, QUEUED)
     assert refusal in patched(saved, QUEUED)
-    kubectl("delete", "pod", "theirs", f"--namespace={namespace}", "--wait=false")
-    kubectl("delete", "clusterrole,clusterrolebinding", reads)
+    release.cluster.api.delete("pod/theirs", namespace=namespace, wait=False)
+    release.cluster.api.delete(f"clusterrole/{reads}", f"clusterrolebinding/{reads}")
     delete_crd(release.cluster, QUEUED)
-    release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if is_of_its_rights(each)))
+    release.cluster.api.apply(*(each for each in render(policy=FLAVORS) if is_of_its_rights(each)))
 
 
 UNREVIEWED = "kube-system"
@@ -337,7 +345,7 @@ def asleep(webhook: Webhook) -> Iterator[None]:
 def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release) -> None:
     kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     waiting = pod(schedulingGates=GATES, nodeSelector={"zone": "a"}) | {"metadata": {"name": "waiting"}}
-    kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(waiting))
+    release.cluster.api.create(waiting, namespace)
 
     def patched(*gates: str, **more: object) -> str:
         change = json.dumps(
@@ -353,9 +361,9 @@ def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release) -> N
     assert refusal in patched(GATE, nodeSelector={"disk": "ssd"})
     assert refusal in patched(GATE, activeDeadlineSeconds=1)
     assert refusal in patched(GATE, containers=[{"name": "main", "image": "registry.example/mine:1"}])
-    tolerations = release.get("pod", "waiting", f"--namespace={namespace}")["spec"]["tolerations"]
+    tolerations = release.cluster.api.get("pod/waiting", namespace)["spec"]["tolerations"]
     assert refusal in patched(GATE, tolerations=[*tolerations, {"operator": "Exists"}])
-    kubectl("delete", "pod", "waiting", f"--namespace={namespace}", "--grace-period=0", "--force")
+    release.cluster.api.delete("pod/waiting", namespace=namespace, seconds=0)
 
 
 def is_of_its_rights(tree: Manifest) -> bool:
@@ -381,7 +389,7 @@ def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(r
     gates = {"held": "gpu-tiers.dev/quota", "gated": "example.com/gate"}
     for name, gate in gates.items():
         gated = pod(schedulingGates=[{"name": gate}]) | {"metadata": {"name": name}}
-        kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(gated))
+        release.cluster.api.create(gated, namespace)
 
     def patched(change: Manifest, name: str = "held") -> str:
         command = ("patch", "pod", name, "--subresource=status", f"--namespace={namespace}", "--type=strategic")
@@ -396,7 +404,7 @@ def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(r
     assert patched(says) == ""
     assert refusal in patched(says, "gated")
     kubectl("delete", "pod", *gates, f"--namespace={namespace}", "--wait=false")
-    kubectl("delete", "clusterrole,clusterrolebinding", reads)
+    release.cluster.api.delete(f"clusterrole/{reads}", f"clusterrolebinding/{reads}")
 
 
 def named(tree: Manifest) -> str:
@@ -407,17 +415,19 @@ def test_readers_of_the_page_are_asked_about_by_rights_of_their_own(
     release: Release, webhook: Webhook, render: Render
 ) -> None:
     kubectl = release.cluster.kubectl
-    kubectl("create", "serviceaccount", "reader", "--namespace=gpu-tiers")
-    token = kubectl("create", "token", "reader", "--namespace=gpu-tiers").stdout.strip()
+    release.cluster.api.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}, "gpu-tiers"
+    )
+    token = release.cluster.api.token("reader", "gpu-tiers")
     assert page_status(webhook, token) == 503, "the chart gives these rights only on request"
     guarded = render(policy=FLAVORS, page={"authentication": {"enabled": True}})
-    release.cluster.apply(yaml.safe_dump_all(each for each in guarded if is_of_its_rights(each)))
+    release.cluster.api.apply(*(each for each in guarded if is_of_its_rights(each)))
     wait_until(lambda: page_status(webhook, token) == 403, 30, "an answer about the reader")
     binding = ("clusterrolebinding", "gpu-tiers-page-reader")
     kubectl("create", *binding, "--clusterrole=gpu-tiers-page-reader", "--serviceaccount=gpu-tiers:reader")
-    another = kubectl("create", "token", "reader", "--namespace=gpu-tiers").stdout.strip()
+    another = release.cluster.api.token("reader", "gpu-tiers")
     wait_until(lambda: page_status(webhook, another) == 200, 60, "the page, with a token that no answer is kept of")
-    kubectl("delete", "clusterrolebinding,clusterrole", "gpu-tiers-page-reader")
+    release.cluster.api.delete("clusterrolebinding/gpu-tiers-page-reader", "clusterrole/gpu-tiers-page-reader")
 
 
 def page_status(webhook: Webhook, token: str) -> int:

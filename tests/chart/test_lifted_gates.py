@@ -1,6 +1,5 @@
 """Which updates of a gated pod reach the webhook, where the policy has flavors. It is dead, so they are refused."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -44,14 +43,13 @@ def waiting(cluster: Cluster, namespace: str) -> Iterator[str]:
     """Pods from before the installation."""
     for name, manifest in PODS.items():
         named = {**manifest, "metadata": {**manifest["metadata"], "name": name}}
-        cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(named))
+        cluster.api.create(named, namespace)
     yield namespace
-    cluster.kubectl("delete", "pod", *PODS, f"--namespace={namespace}", "--grace-period=0", "--force")
+    cluster.api.delete(*(f"pod/{name}" for name in PODS), namespace=namespace, seconds=0)
 
 
 def is_asked_about(cluster: Cluster, namespace: str, name: str, change: Manifest) -> bool:
-    command = ("patch", "pod", name, f"--namespace={namespace}", "--type=merge", "--dry-run=server")
-    answer = cluster.kubectl(*command, f"--patch={json.dumps(change)}", check=False)
+    answer = cluster.api.patch(f"pod/{name}", change, namespace, dry_run=True, check=False)
     asked = 'failed calling webhook "pods-update.validate.gpu-tiers.dev"' in answer.stderr
     assert asked or not answer.code, answer.stderr
     return asked

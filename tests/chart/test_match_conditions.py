@@ -4,11 +4,10 @@ Under Enforce a pod that the webhook would be asked about is refused. The other 
 API server's own count of calls that it forgave says whether it tried.
 """
 
-import json
-
 import pytest
 
-from localcluster import Cluster
+from localcluster import ApiError, Cluster
+from localcluster.waiting import wait_until
 
 from .asking import GPU, GPU_POD, condition_errors, forgiven, pod, try_create, wait_until_gpu_pods_are
 from .helm import Manifest
@@ -38,7 +37,7 @@ def annotated(manifest: Manifest, **annotations: str) -> Manifest:
 
 MIRROR = pod(main=GPU, nodeName="node-1")
 MIRROR["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "0a"}
-KUBELET = ("--as=system:node:node-1", "--as-group=system:nodes")
+KUBELET = {"user": "system:node:node-1", "group": "system:nodes"}
 
 DEVICE_POD = pod(main=limits("example.com/thing"))
 
@@ -136,7 +135,7 @@ def test_a_device_that_may_be_a_gpu_waits_for_nobody(
 
 
 def test_only_a_kubelet_s_static_pod_is_not_asked_about(enforced: Release, namespace: str) -> None:
-    answer = try_create(enforced.cluster, namespace, MIRROR, *KUBELET)
+    answer = try_create(enforced.cluster, namespace, MIRROR, **KUBELET)
     assert not answer.code, answer.stderr
 
 
@@ -152,8 +151,8 @@ def test_no_condition_ever_failed_to_evaluate(enforced: Release, namespace: str)
     pods = [*ASKED.values(), *LEFT_ALONE.values(), bare]
     everything = [*pods, deployment(), deployment(GPU), job(), cron_job()]
     together: Manifest = {"apiVersion": "v1", "kind": "List", "items": everything}
-    answer = try_create(enforced.cluster, namespace, together, "--validate=false")  # kubectl knows no nulls in a List
-    answers = answer.stdout.count("created (server dry run)") + answer.stderr.count("error when creating")
+    answer = try_create(enforced.cluster, namespace, together)
+    answers = len(answer.json()["items"]) + answer.stderr.count("Error from server")
     assert answers == len(everything), answer.stderr
     assert condition_errors(enforced.cluster) == 0
 
@@ -224,8 +223,8 @@ def test_a_workload_is_asked_about_again_when_a_person_changed_it(
     enforced: Release, namespace: str, request: pytest.FixtureRequest
 ) -> None:
     cluster = enforced.cluster
-    cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(deployment(GPU)))
-    request.addfinalizer(lambda: cluster.kubectl("delete", "deployment", "web", "-n", namespace))
+    cluster.api.create(deployment(GPU), namespace)
+    request.addfinalizer(lambda: cluster.api.delete("deployment/web", namespace=namespace))
     for change, calls in (
         (["annotate", "deployment", "web", "note=1"], 0),
         (["patch", "deployment", "web", "--subresource=status", "-p", '{"status": {"observedGeneration": 1}}'], 0),
@@ -260,18 +259,18 @@ def test_gangs_go_on(enforced: Release, namespace: str) -> None:
 
 def podgroup_version(cluster: Cluster) -> str | None:
     """The apiVersion of PodGroup that this cluster serves, if any."""
-    for listed in cluster.kubectl("get", "--raw=/apis/scheduling.k8s.io").json()["versions"]:
-        version = str(listed["groupVersion"])
-        resources = cluster.kubectl("get", f"--raw=/apis/{version}").json()["resources"]
-        if "podgroups" in {each["name"] for each in resources}:
-            return version
-    return None
+    try:
+        place = cluster.api.path("podgroups.scheduling.k8s.io")
+    except ApiError:
+        return None
+    return place.removeprefix("/apis/").partition("/namespaces/")[0]
 
 
 def test_a_job_without_gpus_runs_its_course(enforced: Release, namespace: str) -> None:
-    enforced.cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(job()))
-    enforced.cluster.kubectl("wait", "--for=create", "pod", "-l", "job-name=web", "-n", namespace, "--timeout=240s")
-    enforced.cluster.kubectl("delete", "job", "web", "-n", namespace, "--timeout=240s")
+    api = enforced.cluster.api
+    api.create(job(), namespace)
+    wait_until(lambda: bool(api.get("pods", namespace, labelSelector="job-name=web")["items"]), 240, "its pod")
+    api.delete("job/web", namespace=namespace)
 
 
 def test_a_part_of_a_gpu_is_asked_about_once_the_policy_counts_it(enforced: Release, namespace: str) -> None:
@@ -290,13 +289,13 @@ def test_a_part_of_a_gpu_is_asked_about_once_the_policy_counts_it(enforced: Rele
 def part_changes_are_asked_about(cluster: Cluster, namespace: str) -> bool:
     """On a pod without one, which is created for this and deleted; another annotation goes through."""
     named = {**pod(), "metadata": {"name": "half"}}
-    cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(named))
+    cluster.api.create(named, namespace)
     try:
-        cluster.kubectl("annotate", "pod", "half", "note=1", "-n", namespace)
+        cluster.api.annotate("pod/half", {"note": "1"}, namespace)
         answers = [
-            cluster.kubectl("annotate", "pod", "half", change, "-n", namespace, check=False).stderr
-            for change in ("gpu-fraction=0.5", "gpu-fraction-num-devices=2", "gpu-memory=1")
+            cluster.api.annotate("pod/half", change, namespace, check=False).stderr
+            for change in ({"gpu-fraction": "0.5"}, {"gpu-fraction-num-devices": "2"}, {"gpu-memory": "1"})
         ]
     finally:
-        cluster.kubectl("delete", "pod", "half", "-n", namespace, "--force", "--grace-period=0")
+        cluster.api.delete("pod/half", namespace=namespace, seconds=0)
     return all('failed calling webhook "pods-update.validate.gpu-tiers.dev"' in each for each in answers)

@@ -1,7 +1,6 @@
 """The secret in the webhook's path: one in all places, kept by upgrades, and for tenants nowhere to be read."""
 
 import base64
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def release(cluster: Cluster, home: Path, namespace: str) -> Iterator[Release]:
 
 def secret_of(release: Release) -> str:
     """The one secret that the Secret holds, and that all entries name."""
-    held = release.get("secret", "gpu-tiers-path", "--namespace=gpu-tiers")["data"]["path"]
+    held = release.get("secret", "gpu-tiers-path")["data"]["path"]
     secret = base64.b64decode(held).decode()
     for kind in ("mutating", "validating"):
         entries = release.get(f"{kind}webhookconfiguration", CONFIGURATION)["webhooks"]
@@ -41,7 +40,7 @@ def secret_of(release: Release) -> str:
 
 def checksum(release: Release) -> str:
     """What makes new pods where the secret is another."""
-    template = release.get("deployment", "gpu-tiers", "--namespace=gpu-tiers")["spec"]["template"]
+    template = release.get("deployment", "gpu-tiers")["spec"]["template"]
     return str(template["metadata"]["annotations"]["checksum/callers"])
 
 
@@ -72,7 +71,7 @@ def test_who_may_edit_a_namespace_reads_it_nowhere(release: Release, namespace: 
 def test_a_new_one_comes_with_new_pods(release: Release) -> None:
     """After it was read by somebody: delete the Secret, and upgrade."""
     secret, before = secret_of(release), checksum(release)
-    release.cluster.kubectl("delete", "secret", "gpu-tiers-path", "--namespace=gpu-tiers")
+    release.cluster.api.delete("secret/gpu-tiers-path", namespace="gpu-tiers")
     release.upgrade(**HERE)
     assert secret_of(release) != secret
     assert checksum(release) != before
@@ -95,10 +94,10 @@ def test_the_policy_for_the_network_opens_the_port_where_this_api_server_listens
         "endpoints": [{"addresses": ["192.0.2.7"]}],
         "ports": [port],
     }
-    release.cluster.apply(json.dumps(listening))
+    release.cluster.api.apply(listening)
     release.upgrade(**HERE)
-    release.cluster.kubectl("delete", "endpointslice", "kubernetes", "--namespace=default")
-    rules = release.get("networkpolicy", "gpu-tiers", "--namespace=gpu-tiers")["spec"]["egress"]
+    release.cluster.api.delete("endpointslice/kubernetes", namespace="default")
+    rules = release.get("networkpolicy", "gpu-tiers")["spec"]["egress"]
     assert 2040 in {port["port"] for rule in rules for port in rule["ports"]}
 
 

@@ -1,6 +1,5 @@
 """Kueue's classes of the tiers, installed beside those that are there, in a cluster with Kueue's CRD or without it."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -36,7 +35,7 @@ def values_of(release: Release) -> dict[str, int]:
 
 @pytest.mark.usefixtures("kueue")
 def test_they_outlive_the_release_and_others_stay_their_owners(release: Release) -> None:
-    release.cluster.apply(json.dumps(queue_class("gpu-batch", 400)))
+    release.cluster.api.apply(queue_class("gpu-batch", 400))
     release.install(**POLICY)
     tiers = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
     assert values_of(release) == tiers
@@ -48,7 +47,7 @@ def test_they_outlive_the_release_and_others_stay_their_owners(release: Release)
 
 @pytest.mark.usefixtures("kueue")
 def test_one_of_another_value_is_refused_before_anything_is_applied(release: Release) -> None:
-    release.cluster.apply(json.dumps(queue_class("gpu-batch", 500)))
+    release.cluster.api.apply(queue_class("gpu-batch", 500))
     refusal = release.try_install(NAME, **POLICY).stderr
     assert "WorkloadPriorityClass gpu-batch exists with value 500, and the policy says 400" in refusal
     assert "kubectl delete workloadpriorityclass gpu-batch" in refusal

@@ -1,6 +1,5 @@
 """TenantQuota on a real API server: what one object alone can get wrong, said in words a person can act on."""
 
-import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -28,19 +27,19 @@ def api(cluster: Cluster) -> Iterator[Cluster]:
     delete_crd(cluster, "tenantquotas.gpu-tiers.dev")
 
 
-def quota(**spec: object) -> str:
+def quota(**spec: object) -> Manifest:
     kind = {"apiVersion": "gpu-tiers.dev/v1alpha1", "kind": "TenantQuota"}
-    return json.dumps({**kind, "metadata": {"name": "alpha"}, "spec": SELECTOR | spec})
+    return {**kind, "metadata": {"name": "alpha"}, "spec": SELECTOR | spec}
 
 
 @pytest.mark.parametrize("spec", ACCEPTED, ids=lambda spec: "+".join(spec) or "selector alone")
 def test_a_quota_is_accepted(api: Cluster, spec: Manifest) -> None:
-    api.kubectl("create", "--dry-run=server", "-f", "-", input=quota(**spec))
+    api.api.create(quota(**spec), dry_run=True)
 
 
 @pytest.mark.parametrize(("spec", "reason"), [each[:2] for each in REFUSED])
 def test_a_quota_is_refused_with_the_reason(api: Cluster, spec: Manifest, reason: str) -> None:
-    answer = api.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", input=quota(**spec), check=False)
+    answer = api.api.create(quota(**spec), dry_run=True, check=False)
     assert answer.code
     assert reason in answer.stderr
 
@@ -51,7 +50,7 @@ HELD = HeldLine(
 
 
 def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
-    api.apply(quota(maxTier="gpu-training", quotas=[{"tier": "gpu-training", "gpus": "6"}]))
+    api.api.apply(quota(maxTier="gpu-training", quotas=[{"tier": "gpu-training", "gpus": "6"}]))
     status = {
         "observedGeneration": 1,
         "summary": "gpu-training 4/6 (+2 reserved)",
@@ -62,9 +61,8 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
             {"type": "Ready", "status": "True", "reason": "InForce", "lastTransitionTime": "2026-01-01T00:00:00Z"},
         ],
     }
-    patch = json.dumps({"status": status, "spec": {"maxTier": "ignored"}})
-    api.kubectl("patch", "tenantquota", "alpha", "--subresource=status", "--type=merge", "-p", patch)
-    assert api.kubectl("get", "tq", "alpha", "--output=json").json()["status"]["held"] == HELD
+    api.api.patch("tenantquota/alpha", {"status": status, "spec": {"maxTier": "ignored"}}, part="status")
+    assert api.api.get("tq/alpha")["status"]["held"] == HELD
     titles, row = api.kubectl("get", "tq", "alpha").stdout.splitlines()
     assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "HELD", "READY", "REASON", "AGE"]
     assert re.split(r" {2,}", row)[:7] == [

@@ -40,7 +40,7 @@ def test_an_upgrade_leaves_alone_what_the_webhook_wrote(release: Release) -> Non
     trusting = f'{{"webhooks": [{{"name": "pods.validate.gpu-tiers.dev", "clientConfig": {{"caBundle": "{trust}"}}}}]}}'
     release.cluster.kubectl("patch", "validatingwebhookconfiguration", CONFIGURATION, "-p", trusting)
     release.upgrade(mode="Enforce", logLevel="debug", exemptNamespaces=["kube-system"])
-    assert release.get("secret", "gpu-tiers-tls", "-n", "gpu-tiers")["data"] == {"ca.crt": trust}
+    assert release.get("secret", "gpu-tiers-tls")["data"] == {"ca.crt": trust}
     gate = release.entries()["pods.validate.gpu-tiers.dev"]
     assert (gate["failurePolicy"], gate["clientConfig"]["caBundle"]) == ("Fail", trust)
 
@@ -64,7 +64,7 @@ def test_a_changed_tier_value_is_refused_before_anything_is_applied(release: Rel
 
 def test_what_the_refusal_says_works(release: Release) -> None:
     release.upgrade()
-    release.cluster.kubectl("delete", "priorityclass", "gpu-training", "gpu-training-nonpreempting")
+    release.cluster.api.delete("priorityclass/gpu-training", "priorityclass/gpu-training-nonpreempting")
     release.upgrade(policy={"tiers": [{"name": "gpu-training", "value": 2000}], "defaultTier": "gpu-training"})
     assert release.get("priorityclass", "gpu-training")["value"] == 2000
     assert "gpu-batch" in classes_of(release), "pods may name it still"

@@ -54,7 +54,7 @@ def release(cluster: Cluster, home: Path, namespace: str) -> Iterator[Release]:
         answer = release.run("install", str(FIRST), "--create-namespace", **VALUES)
         assert not answer.code, answer.stderr
         running = pod(priorityClassName="gpu-training") | {"metadata": {"name": "running", "namespace": namespace}}
-        cluster.apply(json.dumps(running))
+        cluster.api.apply(running)
         written_by_the_webhook(cluster)
         yield release
         cluster.kubectl("delete", "pod", "running", f"--namespace={namespace}", "--now")
@@ -73,11 +73,11 @@ def written_by_the_webhook(cluster: Cluster) -> None:
 def kept(release: Release, namespace: str) -> dict[str, Any]:
     """What an upgrade may not touch: identities, the tenant with its charges, certificates, the pod that runs."""
     tenant = release.get("tenantquota", "alpha")
-    running = release.get("pod", "running", f"--namespace={namespace}")
+    running = release.cluster.api.get("pod/running", namespace)
     return {
         "tenant": (tenant["metadata"]["uid"], tenant["spec"]["quotas"], tenant["status"]),
         "classes": {each["metadata"]["uid"] for each in release.get("priorityclass")["items"]},
-        "secret": release.get("secret", "gpu-tiers-tls", f"--namespace={NAME}")["data"],
+        "secret": release.get("secret", "gpu-tiers-tls")["data"],
         "trusted": release.entries()["pods.validate.gpu-tiers.dev"]["clientConfig"]["caBundle"],
         "pod": (running["metadata"]["uid"], running["spec"]["priority"]),
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from localcluster import Cluster
 from localcluster.binaries import binaries, find
+from localcluster.environment import SHORT_LIVED
 from localcluster.versions import DEFAULT_KUBERNETES
 
 from .markdown import ROOT, Block, Page
@@ -49,7 +50,7 @@ def shell(command: str, cluster: Cluster, *, folder: Path = ROOT) -> subprocess.
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, **homes, "GOGC": "400", "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)},
+        env={**os.environ, **homes, **SHORT_LIVED, "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -31,9 +31,7 @@ def metric(node: NodeCluster, name: str, **labels: str) -> float:
     found = (
         line
         for pod in _replicas(node)
-        for line in node.kubectl(
-            "get", "--raw", f"/api/v1/namespaces/gpu-tiers/{pod}:{METRICS_PORT}/proxy/metrics"
-        ).stdout.splitlines()
+        for line in node.api.text(f"/api/v1/namespaces/gpu-tiers/{pod}:{METRICS_PORT}/proxy/metrics").splitlines()
         if line.split("{")[0].split(" ")[0] == name
     )
     return sum(float(line.rpartition(" ")[2]) for line in found if all(each in line for each in wanted))
@@ -45,10 +43,8 @@ def pages(node: NodeCluster) -> list[str]:
 
 
 def _replicas(node: NodeCluster) -> list[str]:
-    selector = "--selector=app.kubernetes.io/name=gpu-tiers"
-    return (
-        node.kubectl("get", "pods", "--namespace=gpu-tiers", selector, "-oname").stdout.replace("pod/", "pods/").split()
-    )
+    found = node.api.get("pods", "gpu-tiers", labelSelector="app.kubernetes.io/name=gpu-tiers")["items"]
+    return [f"pods/{each['metadata']['name']}" for each in found]
 
 
 def _forwarded(node: NodeCluster, pod: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ VALUES = {
     "createTimeoutSeconds": 15,
     "reports": {"enabled": True},
 }
-RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 Tree = dict[str, Any]
 
@@ -30,8 +30,8 @@ class Release:
     def __init__(self, cluster: NodeCluster) -> None:
         self.cluster = cluster
         self.installed = True
-        cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}}))
-        cluster.kubectl("label", "namespace", RELEASE, RESTRICTED, "--overwrite")
+        cluster.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}})
+        cluster.api.label(f"namespace/{RELEASE}", RESTRICTED)
         try:
             self.helm("install", RELEASE, CHART, "--values=-", "--wait", "--timeout=240s", input=json.dumps(VALUES))
         except ProcessError as error:
@@ -76,8 +76,7 @@ class Release:
 
     def get(self, what: str) -> Tree:
         """One object, of the release's namespace or of none."""
-        found: Tree = self.cluster.kubectl("get", what, NAMESPACE, "--output=json").json()
-        return found
+        return self.cluster.api.get(what, RELEASE)
 
     def configurations(self) -> list[Tree]:
         """Both webhook configurations."""
@@ -85,5 +84,4 @@ class Release:
 
     def asked(self, pod: Tree, namespace: str) -> Result:
         """What the API server makes of a pod, without storing it."""
-        command = ("create", "--dry-run=server", f"--namespace={namespace}", "--output=json", "-f", "-")
-        return self.cluster.kubectl(*command, input=json.dumps(pod), check=False)
+        return self.cluster.api.create(pod, namespace, dry_run=True, check=False)

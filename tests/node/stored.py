@@ -14,7 +14,7 @@ def only_gpu_pods_noticed(node: NodeCluster, creates: Creates, sentences: Collec
     stored = {pod["metadata"]["name"]: pod for pod in creates.stored}
     assert set(stored) == {*accepted(creates.gpu), *accepted(creates.other)}
 
-    found = node.kubectl("get", "priorityclasses", "--output=json").json()["items"]
+    found = node.api.get("priorityclasses")["items"]
     classes = {each["metadata"]["name"]: each["value"] for each in found}
     for pod in (stored[name] for name in accepted(creates.gpu)):
         tier = pod["metadata"]["labels"][TIER]

@@ -54,14 +54,13 @@ def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
     release: Release, node: NodeCluster, namespace: str
 ) -> None:
     """As on EKS with another network plugin, and on OpenShift, which chooses the user and the group 0."""
-    label = ("label", "namespace", "gpu-tiers", "--overwrite")
     ports = {"webhook": 19443, "metrics": 19080}
     user = {"runAsUser": 1000660000, "runAsGroup": 0, "fsGroup": 1000660000}
-    node.kubectl(*label, "pod-security.kubernetes.io/enforce=privileged")
+    node.api.label("namespace/gpu-tiers", {"pod-security.kubernetes.io/enforce": "privileged"})
     try:
         release.upgrade(replicas=1, hostNetwork=True, ports=ports, podSecurityContext=user)
         wait_until(lambda: len(_webhooks_pods(node)) == 1, 240, "the pods from before to be gone")
-        (pod,) = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
+        (pod,) = node.api.get("pods", "gpu-tiers")["items"]
         assert pod["status"]["podIP"] == pod["status"]["hostIP"]
         wait_for_webhook(node)  # the Service leads to the one pod a moment after that is ready
         asked = release.asked(gpu_pod("asked", tier="gpu-batch"), namespace)
@@ -72,7 +71,7 @@ def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
     finally:
         release.upgrade()
         wait_until(lambda: len(_webhooks_pods(node)) == 2, 240, "the pod on the node's network to be gone")
-        node.kubectl(*label, RESTRICTED)
+        node.api.label("namespace/gpu-tiers", RESTRICTED)
 
 
 @pytest.mark.usefixtures("release")
@@ -103,6 +102,6 @@ def _dry_run(node: NodeCluster) -> Result:
 
 def _webhooks_pods(node: NodeCluster) -> dict[str, int]:
     """How often each has been restarted, by its uid."""
-    found = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
+    found = node.api.get("pods", "gpu-tiers")["items"]
     new = [{"restartCount": 0}]  # the kubelet has not said anything of it yet
     return {each["metadata"]["uid"]: each["status"].get("containerStatuses", new)[0]["restartCount"] for each in found}

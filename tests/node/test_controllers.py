@@ -64,7 +64,7 @@ def told(folder: Path) -> list[list[str]]:
 
 def told_of(node: NodeCluster, namespace: str, reason: str) -> list[str]:
     """The pods that events of a reason speak of."""
-    found = node.kubectl("get", "events", f"--namespace={namespace}", "--output=json").json()["items"]
+    found = node.api.get("events", namespace)["items"]
     return [each["involvedObject"]["name"] for each in found if each["reason"] == reason]
 
 
@@ -75,7 +75,7 @@ def preempt(node: NodeCluster, namespace: str, folder: Path, gpus: int) -> None:
     create(node, namespace, keeping_data(critical, folder))
     node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", f"--timeout={SECONDS}s")
     wait_until(lambda: ends(told(folder)[before:]) == RANKS, SECONDS, "the end of all ranks")
-    node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
+    node.api.delete("pod/critical", namespace=namespace)
 
 
 def ends(lines: Sequence[Sequence[str]]) -> int:
@@ -102,7 +102,7 @@ def test_a_gang_saves_the_same_step_however_many_of_it_are_preempted(
         assert len(saved) == 1, "one step, and none after it"
         (begun,) = saved
         forget_the_backoff(node)
-    job = node.kubectl("get", "job", "ranks", f"--namespace={namespace}", "--output=json").json()
+    job = node.api.get("job/ranks", namespace)
     assert not job["status"].get("conditions"), "the Job goes on"
     assert not told_of(node, namespace, FAILED)
 

@@ -1,6 +1,5 @@
 """A training Job of a tenant that holds is evicted at full quota: it goes before the line, and on where it stopped."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,16 +23,18 @@ QUOTA = {"quotas": [{"tier": "gpu-batch", "gpus": GPUS}], "onExceed": "Hold"}
 @pytest.fixture
 def tenant(node: NodeCluster, namespace: str) -> Iterator[str]:
     """A tenant of this namespace, whose batch pods wait for their turn."""
-    node.apply(json.dumps(tenant_quota(namespace, namespace, **QUOTA)))
-    node.kubectl("wait", "--for=condition=Ready", f"tenantquota/{namespace}", f"--timeout={SECONDS}s")
+    node.api.apply(tenant_quota(namespace, namespace, **QUOTA))
+    node.api.wait_for("Ready", f"tenantquota/{namespace}")
     yield namespace
-    node.kubectl("delete", "tenantquota", namespace)
+    node.api.delete(f"tenantquota/{namespace}")
 
 
 class WithALine(Preemption):
     """Beside the Job another pod of the tenant waits from the first step on, and a third when the Job is evicted."""
 
     def _steps(self) -> str:
+        of_job = {"labelSelector": "job-name=training"}
+        wait_until(lambda: bool(self.node.api.get("pods", self.namespace, **of_job)["items"]), SECONDS, "the Job's pod")
         self._wait_in_line("second")
         return super()._steps()
 
@@ -46,7 +47,7 @@ class WithALine(Preemption):
         wait_until(lambda: self.gated(name), SECONDS, f"{name}, held")
 
     def gated(self, name: str) -> bool:
-        pod = self.node.kubectl("get", "pod", name, f"--namespace={self.namespace}", "--output=json").json()
+        pod = self.node.api.get(f"pod/{name}", self.namespace)
         return "schedulingGates" in pod["spec"]
 
 

@@ -74,7 +74,7 @@ def seen(folder: Path) -> dict[str, Any]:
 def test_a_jobs_program_finds_the_listener_and_knows_its_run(node: NodeCluster, namespace: str, data: Path) -> None:
     begin(node, namespace, training_job(looking(data), LISTEN))
     found = seen(data)
-    job = node.kubectl("get", "job", "training", f"--namespace={namespace}", "--output=json").json()
+    job = node.api.get("job/training", namespace)
     assert found["files"] == listener_texts(), "byte for byte"
     assert found["says"] == ["Read-only file system"] * 2
     assert found["env"]["PYTHONPATH"] == f"{FOLDER}:/code", "its own stays behind ours"

@@ -48,7 +48,7 @@ def push(node: NodeCluster) -> None:
 
 def waits_for(node: NodeCluster, namespace: str) -> str:
     """The reason and the message for which the pod's container has not started; empty before there is one."""
-    pods = node.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"]
+    pods = node.api.get("pods", namespace)["items"]
     statuses = [status for pod in pods for status in pod["status"].get("containerStatuses", [])]
     return " ".join(str(value) for each in statuses for value in each["state"].get("waiting", {}).values())
 
@@ -100,7 +100,7 @@ def test_a_program_that_knows_nothing_saves_by_it_and_resumes(node: NodeCluster,
     watched = Watched(node, namespace)
     try:
         wait_until(lambda: last_step(data) >= 10, SECONDS, "ten steps")
-        pod = node.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"][0]
+        pod = node.api.get("pods", namespace)["items"][0]
         assert [each["image"]["reference"] for each in pod["spec"]["volumes"] if "image" in each] == [IMAGE]
         critical = gpu_pod("critical", "python3", "-c", CRITICAL, tier="gpu-serving")
         create(node, namespace, keeping_data(critical, data))
@@ -111,7 +111,7 @@ def test_a_program_that_knows_nothing_saves_by_it_and_resumes(node: NodeCluster,
         assert watched.exit_codes(uid) == {143}
         assert "Preempted" in reasons(node, namespace, uid)
         reached = last_step(data)
-        node.kubectl("delete", "pod", "critical", here)
+        node.api.delete("pod/critical", namespace=namespace)
         forget_the_backoff(node)
         wait_until(lambda: len(starts(data)) == 2, SECONDS, "the next pod")
         assert starts(data) == [0, reached], "no step is lost"

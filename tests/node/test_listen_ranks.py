@@ -52,8 +52,8 @@ def begin(node: NodeCluster, namespace: str, folder: Path, step_seconds: float) 
 
 
 def uids(node: NodeCluster, namespace: str, job: str) -> list[str]:
-    found = node.kubectl("get", "pods", f"--selector=job-name={job}", f"--namespace={namespace}", "--output=json")
-    return [each["metadata"]["uid"] for each in found.json()["items"]]
+    found = node.api.get("pods", namespace, labelSelector=f"job-name={job}")["items"]
+    return [each["metadata"]["uid"] for each in found]
 
 
 def saved_by(watched: Watched, uid: str) -> int:
@@ -85,7 +85,7 @@ def test_both_pods_save_the_same_step_and_resume_there(node: NodeCluster, namesp
         wait_until(lambda: all(watched.exit_codes(each) for each in pods), SECONDS, "the end of both pods")
         reached = last_step(folder)
         node.kubectl("wait", "--for=condition=Ready", "pod/critical", here, f"--timeout={SECONDS}s")
-        node.kubectl("delete", "pod", "critical", here)
+        node.api.delete("pod/critical", namespace=namespace)
         forget_the_backoff(node)
         (evicted,) = [each for each in pods if "Preempted" in reasons(node, namespace, each)]
         (other,) = {*pods} - {evicted}

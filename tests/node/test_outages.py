@@ -53,7 +53,7 @@ def coredns(node: NodeCluster) -> Iterator[str]:
     create(node, "kube-system", deployment("coredns", {"spec": first}))
     node.kubectl("rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=240s")
     yield "deployment/coredns"
-    node.kubectl("delete", "deployment", "coredns", "--namespace=kube-system")
+    node.api.delete("deployment/coredns", namespace="kube-system")
 
 
 def test_deleting_its_pods_again_and_again_lets_nothing_pass(
@@ -102,12 +102,12 @@ def test_after_a_power_cut_all_come_back_by_themselves(
 
 def pods_of(node: NodeCluster, namespace: str) -> set[str]:
     """The uids of a namespace's pods."""
-    found = node.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"]
+    found = node.api.get("pods", namespace)["items"]
     return {each["metadata"]["uid"] for each in found}
 
 
 def failed_creates(node: NodeCluster, namespace: str, kind: str) -> str:
     """What the controllers of that kind say of pods that they could not create."""
-    about = f"--field-selector=reason=FailedCreate,involvedObject.kind={kind}"
-    found = ("get", "events", about, "--output=jsonpath={.items[*].message}")
-    return node.kubectl(*found, f"--namespace={namespace}").stdout
+    about = f"reason=FailedCreate,involvedObject.kind={kind}"
+    found = node.api.get("events", namespace, fieldSelector=about)["items"]
+    return " ".join(each["message"] for each in found)

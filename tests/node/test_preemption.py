@@ -50,8 +50,7 @@ def run(node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Conf
 
 def told(node: NodeCluster, namespace: str) -> list[str]:
     """What gpu-tiers says of preempted pods on their workloads."""
-    selector = "--field-selector=reason=PreemptionOutcome"
-    found = node.kubectl("get", "events", f"--namespace={namespace}", selector, "--output=json").json()["items"]
+    found = node.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")["items"]
     return [each["message"] for each in found]
 
 

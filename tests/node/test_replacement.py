@@ -4,7 +4,6 @@ Its hook fails. Whoever asks is told who took the GPUs and that nothing was save
 pods.
 """
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -33,23 +32,19 @@ LOST = "it did NOT save: its hook failed, or was cut off"
 @pytest.fixture
 def quota(node: NodeCluster, namespace: str) -> Iterator[None]:
     """A tenant of this namespace, with all GPUs for its batch pods."""
-    node.apply(json.dumps(tenant_quota(namespace, namespace, quotas=[{"tier": "gpu-batch", "gpus": GPUS}])))
-    node.kubectl("wait", "--for=condition=Ready", f"tenantquota/{namespace}", f"--timeout={SECONDS}s")
+    node.api.apply(tenant_quota(namespace, namespace, quotas=[{"tier": "gpu-batch", "gpus": GPUS}]))
+    node.api.wait_for("Ready", f"tenantquota/{namespace}")
     yield
-    node.kubectl("delete", "tenantquota", namespace)
+    node.api.delete(f"tenantquota/{namespace}")
 
 
 def pods(node: NodeCluster, namespace: str) -> list[Tree]:
     """The pods of the Deployment."""
-    found: list[Tree] = node.kubectl(
-        "get", "pods", "--selector=app=score", f"--namespace={namespace}", "--output=json"
-    ).json()["items"]
-    return found
+    return list(node.api.get("pods", namespace, labelSelector="app=score")["items"])
 
 
 def bound(node: NodeCluster, namespace: str, pod: str) -> bool:
-    command = ("get", "pod", pod, f"--namespace={namespace}", "--output=json")
-    return "nodeName" in node.kubectl(*command).json()["spec"]
+    return "nodeName" in node.api.get(f"pod/{pod}", namespace)["spec"]
 
 
 def ending(pod: Tree) -> bool:
@@ -58,8 +53,8 @@ def ending(pod: Tree) -> bool:
 
 def told(node: NodeCluster, namespace: str, reason: str) -> list[str]:
     """The messages of a reason's events."""
-    command = ("get", "events", f"--namespace={namespace}", f"--field-selector=reason={reason}", "--output=json")
-    return [event["message"] for event in node.kubectl(*command).json()["items"]]
+    found = node.api.get("events", namespace, fieldSelector=f"reason={reason}")["items"]
+    return [event["message"] for event in found]
 
 
 def batch(name: str, gpus: int, annotations: Tree) -> Tree:
@@ -84,7 +79,7 @@ def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, names
     sentence = why_it_has_no_pods(node, namespace)
     both_on_the_page(node, namespace, victim, sentence)
     node.kubectl("delete", "deployment", "score", "sweep", f"--namespace={namespace}", "--cascade=foreground")
-    node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
+    node.api.delete("pod/critical", namespace=namespace)
 
 
 def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:

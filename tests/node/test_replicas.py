@@ -4,7 +4,6 @@ The load comes through the Service, as the API server sends it. Nothing may fail
 the replica that died before its end was known.
 """
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from demonstration.workloads import Tree, new_namespace
+from installation.helm import RELEASE
 from localcluster.credentials import NODE
 from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
@@ -39,10 +39,10 @@ def tenant(release: Release, node: NodeCluster) -> Iterator[str]:
     """A tenant's namespace with room for all, so that each pod is booked."""
     assert release.installed
     with new_namespace(node, "replicas") as name:
-        node.apply(json.dumps(tenant_quota(name, name, quotas=[{"gpus": 10_000}])))
-        node.kubectl("wait", "--for=condition=Exact", f"tenantquota/{name}", f"--timeout={SECONDS}s")
+        node.api.apply(tenant_quota(name, name, quotas=[{"gpus": 10_000}]))
+        node.api.wait_for("Exact", f"tenantquota/{name}", seconds=SECONDS)
         yield name
-        node.kubectl("delete", "tenantquota", name)
+        node.api.delete(f"tenantquota/{name}")
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def test_nobody_notices_a_deletion_by_force(
 ) -> None:
     since = time.monotonic()
     with load(node, tenant) as creates:
-        node.kubectl("delete", "pod", names(node)[0], NAMESPACE, "--force", "--grace-period=0")
+        node.api.delete(f"pod/{names(node)[0]}", namespace=RELEASE, seconds=0)
         release.wait_for_pods()
     nobody_noticed(node, creates, "kubectl delete --force", since, pytestconfig)
 
@@ -128,7 +128,7 @@ def nobody_noticed(node: NodeCluster, creates: Creates, what: str, since: float,
 
 def pods(node: NodeCluster) -> list[Tree]:
     """The replicas that are not on their way out."""
-    found = node.kubectl("get", "pods", f"--selector={OURS}", NAMESPACE, "--output=json").json()["items"]
+    found = node.api.get("pods", RELEASE, labelSelector=OURS)["items"]
     return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
 
@@ -137,7 +137,7 @@ def names(node: NodeCluster) -> list[str]:
 
 
 def restarts(node: NodeCluster, pod: Tree) -> int:
-    return restarts_of(node.kubectl("get", "pod", pod["metadata"]["name"], NAMESPACE, "--output=json").json())
+    return restarts_of(node.api.get(f"pod/{pod['metadata']['name']}", RELEASE))
 
 
 def restarts_of(pod: Tree) -> int:

@@ -36,13 +36,13 @@ def preempt_once(node: NodeCluster, namespace: str, folder: Path) -> None:
     wait_until(lambda: last_step(folder) > step, SECONDS, f"a step of run {runs}")
     critical = gpu_pod("critical", "python3", "-c", CRITICAL, gpus=GPUS, tier="gpu-serving")
     create(node, namespace, keeping_data(critical, folder))
-    node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", "--timeout=240s")
-    node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
+    node.api.wait_for("Ready", "pod/critical", namespace=namespace)
+    node.api.delete("pod/critical", namespace=namespace)
 
 
 def condition(node: NodeCluster, namespace: str, kind: str) -> str:
     """The reason of one of the Job's conditions; empty while it has none."""
-    found = node.kubectl("get", "job", "training", f"--namespace={namespace}", "--output=json").json()
+    found = node.api.get("job/training", namespace)
     return next((each["reason"] for each in found["status"].get("conditions", []) if each["type"] == kind), "")
 
 

@@ -28,23 +28,22 @@ QUOTA = {"quotas": [{"tier": "gpu-batch", "gpus": 1}], "onExceed": "Hold"}
 def held(release: Release, node: NodeCluster, namespace: str) -> Iterator[str]:
     """A pod whose tenant has no room for it; the node has."""
     assert release.installed
-    node.apply(json.dumps(tenant_quota(namespace, namespace, **QUOTA)))
-    node.kubectl("wait", "--for=condition=Ready", f"tenantquota/{namespace}", f"--timeout={SECONDS}s")
+    node.api.apply(tenant_quota(namespace, namespace, **QUOTA))
+    node.api.wait_for("Ready", f"tenantquota/{namespace}")
     for name in ("first", "held"):
         create(node, namespace, gpu_pod(name, "sleep", "600", tier="gpu-batch"))
         wait_until(partial(is_running, node, namespace, "first"), SECONDS, "the one that has room")
     assert gated(node, namespace, "held")
     yield "held"
-    node.kubectl("delete", "tenantquota", namespace)
+    node.api.delete(f"tenantquota/{namespace}")
 
 
 def is_running(node: NodeCluster, namespace: str, name: str) -> bool:
-    phase = node.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=jsonpath={.status.phase}").stdout
-    return phase == "Running"
+    return bool(node.api.get(f"pod/{name}", namespace)["status"]["phase"] == "Running")
 
 
 def gated(node: NodeCluster, namespace: str, name: str) -> bool:
-    pod = node.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json").json()
+    pod = node.api.get(f"pod/{name}", namespace)
     return "schedulingGates" in pod["spec"]
 
 
@@ -78,7 +77,7 @@ def rights_to_read(node: NodeCluster) -> Iterator[None]:
     """kubectl reads what it patches, the Job does not."""
     node.kubectl("create", "clusterrolebinding", "reads", "--clusterrole=view", f"--user={ACCOUNT}")
     yield
-    node.kubectl("delete", "clusterrolebinding", "reads")
+    node.api.delete("clusterrolebinding/reads")
 
 
 def test_uninstall_leaves_no_webhook_and_no_held_pod_behind(

@@ -10,7 +10,6 @@ from pathlib import Path
 from demonstration.preemption import GPUS
 from demonstration.watching import Watched, reasons
 from demonstration.workloads import Tree, create, keeping_data, publish_code
-from localcluster import Result
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
@@ -24,7 +23,7 @@ Ending = Callable[[NodeCluster, str, str], object]
 
 def delete(node: NodeCluster, namespace: str, name: str) -> None:
     """As most pods end."""
-    node.kubectl("delete", "pod", name, f"--namespace={namespace}", "--wait=false")
+    node.api.delete(f"pod/{name}", namespace=namespace, wait=False)
 
 
 @dataclass(frozen=True)
@@ -82,21 +81,15 @@ class Together:
         folder.mkdir()
         folder.chmod(0o777)  # some programs are not root
         create(self.node, self.namespace, keeping_data(planned.pod, folder))
-        self._wait(name, "condition=Ready")
+        self.node.api.wait_for("Ready", f"pod/{name}", namespace=self.namespace)
         wait_until(lambda: all(has_words(folder / each) for each in planned.prints), SECONDS, f"words of {name}")
-        stored = self._kubectl("get", "pod", name, "--output=json").json()
+        stored = self.node.api.get(f"pod/{name}", self.namespace)
         since = time.monotonic()
         planned.end(self.node, self.namespace, name)
-        self._wait(name, "delete")
+        wait_until(lambda: not self.node.api.has(f"pod/{name}", self.namespace), SECONDS, f"the end of {name}")
         seconds, uid = time.monotonic() - since, stored["metadata"]["uid"]
         events = partial(reasons, self.node, self.namespace, uid)
         return Seen(stored, folder, self._watched.exit_codes(uid), seconds, events)
-
-    def _wait(self, name: str, what: str) -> None:
-        self._kubectl("wait", f"--for={what}", f"pod/{name}", f"--timeout={SECONDS}s")
-
-    def _kubectl(self, *arguments: str) -> Result:
-        return self.node.kubectl(*arguments, f"--namespace={self.namespace}")
 
 
 def publish_programs(node: NodeCluster, namespace: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from localcluster.operators import RunningOperator, kai
 from tests.apiserver.installed import Installed
-from tests.apiserver.test_deleted_pods import quiet_node
+from tests.builders.nodes import quiet_node
 
 from .conftest import Start
 from .kai import (

@@ -8,9 +8,9 @@ import pytest
 from localcluster import ControlPlane
 from localcluster.for_tests import started
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
-from tests.apiserver.conftest import installed, namespace, node
+from tests.apiserver.conftest import installed, namespace, node, version
 
-__all__ = ["installed", "namespace", "node"]
+__all__ = ["installed", "namespace", "node", "version"]
 
 
 @pytest.fixture(scope="package")

@@ -1,26 +1,19 @@
 """How each node serves GPUs, by the nodes and the ResourceSlices that an API server lists."""
 
-from typing import Any
-
+from tests.builders.claims import a_device, a_slice
 from webhook.cluster.gpu_nodes import plugged_resources
 from webhook.cluster.listed import supply_of
-from webhook.objects.view import view
-from webhook.policy.devices.devices import ResourceSlice
 from webhook.policy.values.gpu_supply import NodeSupply
 
 
-def a_slice(driver: str, devices: int = 1, **where: Any) -> ResourceSlice:
-    spec = {"driver": driver, "pool": {"name": "p"}, "devices": [{"name": f"d-{each}"} for each in range(devices)]}
-    return view({"spec": spec | where}, ResourceSlice)
-
-
 def test_each_node_has_its_plugins_and_the_drivers_with_devices_there() -> None:
+    far = a_slice(a_device(), driver="far.example.com").having("spec.nodeName", None)
     slices = (
-        a_slice("gpu.nvidia.com", nodeName="a"),
-        a_slice("gpu.nvidia.com", nodeName="b"),
-        a_slice("nic.example.com", nodeName="b"),
-        a_slice("empty.example.com", devices=0, nodeName="b"),
-        a_slice("far.example.com", allNodes=True),
+        a_slice(a_device(), node="a").view(),
+        a_slice(a_device(), node="b").view(),
+        a_slice(a_device(), node="b", driver="nic.example.com").view(),
+        a_slice(node="b", driver="empty.example.com").view(),
+        far.having("spec.allNodes", True).view(),
     )
     supply = supply_of({"a": frozenset({"nvidia.com/gpu"}), "c": frozenset()}, slices, (1, 37))
     assert supply.nodes == (

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.unit.policy.devices.test_devices import CLASS, DRIVER, a_device, a_slice, there
+from tests.builders.claims import a_device, a_slice
+from tests.unit.policy.devices.test_devices import CLASS, DRIVER, there
 from webhook.objects.view import view
 from webhook.policy.devices.devices import DeviceClaim, Inventory, WantedDevices, inventory
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
@@ -41,7 +42,7 @@ def told(found: Inventory, *pods: GpuHolder, count: int = 1) -> Room:
 def test_holders_are_named_with_their_tier_and_why_they_stay() -> None:
     names = ("lower", "equal", "higher", "ends", "unknown")
     claims = tuple(a_claim(f"gpu-{each}", each, pod=each) for each in names)
-    found = inventory([a_slice(*(a_device(f"gpu-{each}") for each in names))], (), claims, {DRIVER: CLASS})
+    found = inventory([a_slice(*(a_device(f"gpu-{each}") for each in names)).view()], (), claims, {DRIVER: CLASS})
     room = told(
         found, a_pod("lower", 400), a_pod("equal", 1000), a_pod("higher", 2000), a_pod("ends", 400, ends_in=4.0)
     )
@@ -57,7 +58,7 @@ def test_holders_are_named_with_their_tier_and_why_they_stay() -> None:
 
 def test_a_named_claim_and_that_of_a_group_outlive_their_pods() -> None:
     claims = (a_claim("gpu-0", "one", "two"), a_claim("gpu-1", "gang", resource="podgroups"))
-    found = inventory([a_slice(a_device("gpu-0"), a_device("gpu-1"))], (), claims, {DRIVER: CLASS})
+    found = inventory([a_slice(a_device("gpu-0"), a_device("gpu-1")).view()], (), claims, {DRIVER: CLASS})
     room = told(found, a_pod("one", 400), a_pod("two", 400))
     assert {each.names: each.why for each in room.holders} == {
         "team/one, team/two": "ResourceClaim team/claim-gpu-0, shared by 2 pods: free when no pod uses it",
@@ -67,7 +68,7 @@ def test_a_named_claim_and_that_of_a_group_outlive_their_pods() -> None:
 
 def test_what_no_pod_holds_and_is_not_to_be_had_either() -> None:
     tainted = a_device("gpu-0", {"key": "repair", "effect": "NoSchedule"})
-    found = inventory([a_slice(tainted, a_device("gpu-1"))], (), (a_claim("gpu-1"),), {DRIVER: CLASS})
+    found = inventory([a_slice(tainted, a_device("gpu-1")).view()], (), (a_claim("gpu-1"),), {DRIVER: CLASS})
     assert told(found).sentences[2:] == (
         "Its request does not tolerate the taint repair:NoSchedule of device gpu-0 on node-a.",
         "Held by a ResourceClaim that is reserved for nobody: team/claim-gpu-1 (device gpu-1 on node-a).",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders.built import Tree
+from tests.builders.claims import SliceBuilder, a_device, a_slice
 from webhook.objects.view import view
 from webhook.policy.devices.devices import (
     DeviceClaim,
@@ -12,7 +13,6 @@ from webhook.policy.devices.devices import (
     DeviceTaintRule,
     DeviceToleration,
     Inventory,
-    ResourceSlice,
     WantedDevices,
     inventory,
 )
@@ -22,19 +22,6 @@ DRIVER = "gpu.nvidia.com"
 CLASS = DeviceClass(DRIVER, (f"device.driver == '{DRIVER}'",))
 H100 = f"device.attributes['{DRIVER}'].productName == 'H100'"
 FREE = "device.capacity['gpu.nvidia.com'].memory.isGreaterThan(quantity('40Gi'))"
-
-
-def a_slice(
-    *devices: Tree, node: str = "node-a", generation: int = 1, count: int = 1, driver: str = DRIVER
-) -> ResourceSlice:
-    pool = {"name": node, "generation": generation, "resourceSliceCount": count}
-    return view({"spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": list(devices)}}, ResourceSlice)
-
-
-def a_device(name: str = "gpu-0", *taints: Tree, **attributes: object) -> Tree:
-    typed = {True: "bool", False: "string"}
-    found = {key: {typed[isinstance(value, bool)]: value} for key, value in attributes.items()}
-    return {"name": name, "attributes": found, "taints": list(taints)}
 
 
 def a_held_claim(
@@ -50,9 +37,9 @@ def a_held_claim(
     return view(tree, DeviceClaim)
 
 
-def there(*slices: ResourceSlice, claims: tuple[DeviceClaim, ...] = (), rules: tuple[Tree, ...] = ()) -> Inventory:
+def there(*slices: SliceBuilder, claims: tuple[DeviceClaim, ...] = (), rules: tuple[Tree, ...] = ()) -> Inventory:
     found = [view({"spec": each}, DeviceTaintRule) for each in rules]
-    return inventory(slices, found, claims, {DRIVER: CLASS})
+    return inventory([each.view() for each in slices], found, claims, {DRIVER: CLASS})
 
 
 KEY = DeviceKey(DRIVER, "node-a", "gpu-0")
