@@ -6,11 +6,9 @@ from pathlib import Path
 
 from generators.tables import anchor, bullet, code, either, filled, table, words
 from webhook.policy.classification.clues import PORTS
-from webhook.policy.classification.vocabulary import COMMANDS, WORDS, Commands, Phrases
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import POD_LABELS, KindRow, Templates
+from webhook.policy.classification.commands import COMMANDS, WORDS, Commands, Phrases
+from webhook.policy.workloads.kind_table import BUILT_IN, POD_LABELS, KindRow, Templates, WorkloadType
 from webhook.policy.workloads.pod_counts import once
-from webhook.policy.workloads.workload_types import WorkloadType
 
 DOCS = Path(__file__).resolve().parents[1]
 _WORDS = re.compile(r"(?<=<!-- words: )(.+?) -->\n.*?(?=<!-- /words -->)", re.DOTALL)

@@ -12,11 +12,10 @@ from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
 from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
-from webhook.policy.values.facts import Facts, Group, Namespace
-from webhook.policy.values.namespace_selector import NamespaceSelector
+from webhook.policy.values.facts import Facts, Group, Namespace, NamespaceSelector
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
 from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, workload
 

@@ -35,6 +35,7 @@ from webhook.policy.assignment.kueue import (
 from webhook.policy.assignment.request import class_asked
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another
+from webhook.policy.metadata_keys import due
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
@@ -43,7 +44,6 @@ from webhook.policy.values.tiers import live_class
 from webhook.policy.workload_fit import lower_tiers
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 from webhook.policy.workloads.workload import Member
-from webhook.policy.written_keys import due
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")

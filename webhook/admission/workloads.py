@@ -26,7 +26,7 @@ from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workload_fit import counted_while_held, fit_of, gang_fit, growth_told, lower_tiers
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.workload import is_suspended
 
 

@@ -7,10 +7,7 @@ from pydantic import Field, model_validator
 from webhook.config.sections import Section, matching
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.rows import holder_of, row_over
-from webhook.policy.workloads.kinds.table import KindRow
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import BUILT_IN, KindRow, WorkloadType, holder_of, row_over
 
 LabelKey = Annotated[
     str,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.config.sections import Section
-from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.placement import UNNAMED
 from webhook.policy.values.tier_policy import USUAL_NAMES, Placement, Queue, Scheduling, Strategy, System
 
 LONGEST_RUNTIME = 2**31 - 1

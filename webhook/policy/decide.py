@@ -20,24 +20,31 @@ from webhook.policy.assignment.steps import assign, earlier_assignment, type_giv
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.devices.without_eviction import evicts_others, without_eviction
-from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
-from webhook.policy.placement.schedulers import UNNAMED, SchedulingPlan, plan_scheduling
+from webhook.policy.devices import evicts_others, without_eviction
+from webhook.policy.metadata_keys import unknown_keys
+from webhook.policy.placement import (
+    UNNAMED,
+    PlacementPlan,
+    SchedulingPlan,
+    plan_placement,
+    plan_scheduling,
+    with_node_selector,
+)
 from webhook.policy.quota.charges import (
     Charge,
     Fit,
     GangPart,
     Shortfall,
+    flavor_of,
+    flavor_on,
     never_fits,
     reserved_for_queue,
     shortfall,
     tier_counted,
 )
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
-from webhook.policy.quota.flavors import flavor_of, flavor_on
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
-from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy

@@ -35,8 +35,8 @@ from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Member, Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class GroupDecision(msgspec.Struct, frozen=True):

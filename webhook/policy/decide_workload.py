@@ -21,15 +21,15 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings
+from webhook.policy.metadata_keys import unknown_keys
 from webhook.policy.quota.charges import Charge, GangDemand, gang_of
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.held_warnings import held_warnings
-from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended, manager_elsewhere
-from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class WorkloadDecision(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from webhook.objects.phrase import AdmissionWarning
 from webhook.policy.assignment.limits import acceptable, demotable_to
 from webhook.policy.decide import Decision
 from webhook.policy.decide_workload import WorkloadDecision, made_by_another
-from webhook.policy.devices.without_eviction import evicted_by
+from webhook.policy.devices import evicted_by
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, together
 from webhook.policy.quota.demand import NOTHING
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms

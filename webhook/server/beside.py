@@ -18,7 +18,7 @@ from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
-from webhook.policy.checkpoint.at_risk import LastSave
+from webhook.policy.checkpoint.work_lost import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.gpus_now import UseOverTime

@@ -10,7 +10,7 @@ from tests.builders import WorkloadBuilder, a_deployment, a_pod
 from tests.builders.world import World
 from webhook.cluster.cluster import Cluster, Lookups, Owners
 from webhook.objects.pods import OwnerReference
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Workload
 
 

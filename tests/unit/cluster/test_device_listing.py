@@ -5,7 +5,7 @@ from typing import Any
 from webhook.cluster.gpu_nodes import plugged_resources
 from webhook.cluster.listed import supply_of
 from webhook.objects.view import view
-from webhook.policy.devices.devices import ResourceSlice
+from webhook.policy.devices import ResourceSlice
 from webhook.policy.values.gpu_supply import NodeSupply
 
 

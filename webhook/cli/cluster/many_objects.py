@@ -16,7 +16,7 @@ from webhook.objects.refusal import Unreadable
 from webhook.policy.classification.by_shape import with_objects_inside
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, by_age
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Workload
 from webhook.report.lint.snapshot import ClusterSnapshot
 

@@ -25,7 +25,7 @@ from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.report.cluster_parts import Part
 from webhook.report.lint.snapshot import ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, PreemptionRule, Taken
 

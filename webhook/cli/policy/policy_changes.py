@@ -12,8 +12,8 @@ from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import verdict_of
 from webhook.cli.manifests.offline import judged_quickly
 from webhook.cluster.offline import ClusterAbout
-from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.quota.tenant_status import unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier

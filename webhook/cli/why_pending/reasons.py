@@ -24,7 +24,7 @@ from webhook.kube.paths import path
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended, manager_elsewhere
 from webhook.report.waiting import (

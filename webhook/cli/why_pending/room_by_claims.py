@@ -11,7 +11,7 @@ from webhook.kube.discovery import server_version
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
 from webhook.objects.view import Tree, all_at, at
-from webhook.policy.devices.devices import DeviceClaim, WantedDevices, inventory
+from webhook.policy.devices import DeviceClaim, WantedDevices, inventory
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting

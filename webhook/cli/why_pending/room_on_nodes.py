@@ -13,7 +13,7 @@ from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree
-from webhook.policy.checkpoint.at_risk import work_since
+from webhook.policy.checkpoint.work_lost import work_since
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_for

@@ -17,8 +17,7 @@ from webhook.policy.assignment.request import (
     not_default,
     tier_request,
 )
-from webhook.policy.quota.charges import Charge, alternatives, shortfall
-from webhook.policy.quota.lending import lent_tiers
+from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy

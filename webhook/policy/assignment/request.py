@@ -13,7 +13,7 @@ from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.classification.evidence import Evidence
-from webhook.policy.devices.without_eviction import evicted_by
+from webhook.policy.devices import evicted_by
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy

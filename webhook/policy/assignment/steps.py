@@ -18,7 +18,7 @@ from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, TIER_LABEL, As
 from webhook.policy.classification.evidence import MOST_READ, Evidence
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 

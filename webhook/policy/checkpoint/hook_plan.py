@@ -29,7 +29,7 @@ from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 DEFAULT_GRACE = 30
 """Seconds a pod has where it says nothing (API default)."""

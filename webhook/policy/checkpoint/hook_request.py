@@ -14,8 +14,8 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import READERS, completed, missing, reader, takers, unwanted
 from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"
 TIMEOUT = f"{CHECKPOINT}-timeout"

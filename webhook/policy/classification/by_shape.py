@@ -16,8 +16,7 @@ from webhook.policy.classification.classify import classify, classify_workload
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
+from webhook.policy.workloads.kind_table import Form, KindRow, KindTable, Templates
 from webhook.policy.workloads.templates import created_by, pod_templates
 from webhook.policy.workloads.workload import workload
 

@@ -26,10 +26,8 @@ from webhook.policy.classification.commands import by_command, command_hints
 from webhook.policy.classification.evidence import SHOWN, Evidence, Hint, Subject
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import EVERY_SOURCE, Source
+from webhook.policy.workloads.kind_table import EVERY_SOURCE, KindTable, Source, WorkloadType
 from webhook.policy.workloads.workload import Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 SOURCES: Mapping[Source, Callable[[Subject], Hint | None]] = {
     "command": by_command,

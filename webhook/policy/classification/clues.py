@@ -6,10 +6,9 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from webhook.policy.classification.commands import runs_a_script
-from webhook.policy.classification.evidence import CONTAINER_NAME, REMEMBERED, Hint, Subject, telling
-from webhook.policy.classification.vocabulary import COMMANDS, LONGEST, WORDS, pattern_of
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.classification.commands import COMMANDS, WORDS, pattern_of, runs_a_script
+from webhook.policy.classification.evidence import CONTAINER_NAME, LONGEST, REMEMBERED, Hint, Subject, telling
+from webhook.policy.workloads.kind_table import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 

@@ -13,16 +13,16 @@ import msgspec
 
 from webhook.objects.containers import Container
 from webhook.objects.pods import OwnerReference, Pod
-from webhook.policy.classification.vocabulary import LONGEST
-from webhook.policy.quota.shares import ANNOTATIONS, holder_by
+from webhook.policy.quota.demand import ANNOTATIONS, holder_by
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.kinds.table import Source
+from webhook.policy.workloads.kind_table import Source, WorkloadType
 from webhook.policy.workloads.workload import Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 SHOWN: frozenset[Source] = frozenset(["command", "variable", "image", "probe", "answers", "names"])
 """Sources that show what runs. Each is right in 97 % of the labelled manifests and more (tests/workloads)."""
 
+LONGEST = 4096
+"""Characters of a text that are searched: an entrypoint script may be a megabyte."""
 REMEMBERED = 4096
 """Texts of each sort that are remembered: pods of a workload have the same."""
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.conditions import unknown_names
-from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere
-from webhook.policy.quota.usage_status import NOTHING
+from webhook.policy.quota.charges import demotes_not_there, demotes_nowhere
+from webhook.policy.quota.tenant_status import NOTHING, unknown_names
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, Usage, by_age
 from webhook.policy.values.tier_policy import TierPolicy

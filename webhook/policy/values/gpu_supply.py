@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from webhook.policy.values.accelerators import is_accelerator_driver
-from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights, is_accelerator_driver
 from webhook.policy.workloads.claims import drivers_in
 
 Version = tuple[int, int]

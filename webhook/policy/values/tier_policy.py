@@ -16,8 +16,7 @@ from webhook.objects.phrase import Phrase
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
-from webhook.policy.workloads.kinds import BUILT_IN, KindTable
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import BUILT_IN, KindTable, WorkloadType
 
 HookKind = Literal["file", "listen", "http", "exec", "signal", "sigterm", "sleep", "none"]
 

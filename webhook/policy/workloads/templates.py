@@ -12,7 +12,7 @@ from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import OBJECT, Reason, Refused
 from webhook.objects.view import Tree, all_at, at, item_at, mapped, steps, view
-from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
+from webhook.policy.workloads.kind_table import Form, KindRow, Templates
 from webhook.policy.workloads.pod_counts import MOST_PODS
 
 DOMAIN = "gpu-tiers.dev/"

@@ -13,10 +13,9 @@ from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refusal, Refused
 from webhook.objects.view import Tree, all_at, at, view
-from webhook.policy.workloads.kinds.table import Form, KindRow
+from webhook.policy.workloads.kind_table import Form, KindRow, WorkloadType
 from webhook.policy.workloads.pod_counts import MOST_TEMPLATES, too_many_templates
 from webhook.policy.workloads.templates import Passed, class_named, objects_in, own_templates, pod_templates
-from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class Devices(msgspec.Struct, frozen=True):

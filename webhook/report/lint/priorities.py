@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from webhook.policy.devices.without_eviction import evicts_others
+from webhook.policy.devices import evicts_others
 from webhook.policy.values.tiers import PriorityClass, Tier, class_in_force, disagreements
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.rule import LintRule, Mistake, Severity
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
 from webhook.report.posture import dra_posture, posture_of

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from webhook.objects.quantities import written
-from webhook.policy.quota.charges import whole_shortfall
-from webhook.policy.quota.conditions import overlaps, unknown_names
-from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere, lent_from
+from webhook.policy.quota.charges import demotes_not_there, demotes_nowhere, lent_from, whole_shortfall
+from webhook.policy.quota.tenant_status import overlaps, unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import drivers_in

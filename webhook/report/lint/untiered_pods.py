@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import leaves_out
-from webhook.policy.namespace_labels import namespace_warnings
-from webhook.policy.unknown_keys import is_unknown, likely_key
+from webhook.policy.metadata_keys import is_unknown, likely_key, namespace_warnings
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.lint.rule import LintRule, Mistake, Severity

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.built import Tree
 from webhook.objects.view import view
-from webhook.policy.devices.devices import (
+from webhook.policy.devices import (
     DeviceClaim,
     DeviceKey,
     DeviceTaintRule,
