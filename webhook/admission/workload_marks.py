@@ -24,7 +24,6 @@ from webhook.objects.pods import Named
 from webhook.objects.refusal import OBJECT, Reason, Refused
 from webhook.objects.view import Tree, at, read, steps
 from webhook.policy.assignment.kueue import (
-    COPIED_TO_TEMPLATES,
     PRIORITY_CLASS,
     QUEUE_CLASS,
     changed_class,
@@ -146,7 +145,7 @@ def _tell_kueue(written: _Written, decision: WorkloadDecision, facts: Facts, pol
     own, name = facts.owners[0], workload_class_due(facts.owners[0], decision.assignment)
     if name is None or not queues_workload(facts, policy):
         return
-    copies = own.members if own.kind in COPIED_TO_TEMPLATES else ()
+    copies = own.members if own.row.kueue == "Copies" else ()
     for path in ("", *(member.path for member in copies if written.reaches(member))):
         written.queue_class(path, name)
 

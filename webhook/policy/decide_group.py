@@ -210,20 +210,15 @@ def _tier_of_group(
     if owner is None:
         return decision_on_group(own, assignment_of(own))
     member = max(owner.members, key=lambda each: _held(each, policy))
-    theirs = _of_its_pods(member, facts, policy)
+    evidence = classify(member.template, facts.owners, policy.kinds)
+    of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
+    theirs = tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
     assignment = _demoted_before(own, theirs, borne) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
         # The assignment of all pods of a template, as their tenant has room for them.
         charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
         assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
-
-
-def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierRequest:
-    """What the pods of a template ask for."""
-    evidence = classify(member.template, facts.owners, policy.kinds)
-    of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
-    return tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
 
 
 def _demoted_before(own: TierRequest, theirs: TierRequest, borne: str) -> Assignment | None:

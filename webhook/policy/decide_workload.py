@@ -152,17 +152,13 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     for member, demand in zip(members, demands, strict=True):
         with _placed(member):
             if any(demands) or names_a_tier(member.template, policy):
-                yield _of_template(member, demand, facts, policy)
+                owners = (*member.makers, *facts.owners)
+                evidence = classify(member.template, [each for each in owners if not each.place], policy.kinds)
+                of_member = structs.replace(facts, devices=member.devices, owners=owners)
+                asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+                yield decision_with(asked, assignment_of(asked), demand, member.count, member.least)
             else:
                 class_within_ceiling(member.template, facts, policy)
-
-
-def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPolicy) -> Decision:
-    owners = (*member.makers, *facts.owners)
-    evidence = classify(member.template, [each for each in owners if not each.place], policy.kinds)
-    of_member = structs.replace(facts, devices=member.devices, owners=owners)
-    asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
-    return decision_with(asked, assignment_of(asked), demand, member.count, member.least)
 
 
 def _demand(member: Member, policy: TierPolicy) -> Decimal:
@@ -209,11 +205,16 @@ def _warnings(
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
     if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
-        yield from held_warnings(tree, own.kind)
+        yield from held_warnings(tree, own.row)
     yield from _told_by_one_template(decisions, own)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
-        yield from _off_its_nodes(each.tier_request.pod, facts)
+        # The API server refuses pods that ask for other nodes than their namespace gives them, out of sight of the
+        # person who applies the workload.
+        asked, selector = each.tier_request.pod.spec.node_selector, facts.namespace.selector
+        for key in selector.conflicts(each.tier_request.pod) if selector else ():
+            value = selector.labels[key] if selector else ""
+            yield AdmissionWarning("node-selector", key=key, own=asked[key], value=value)
         yield from eviction_warnings(each)
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
@@ -221,7 +222,7 @@ def _warnings(
     saving = next((each for each in decisions if each.saves), None)
     if saving is not None:
         adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
-        yield from job_warnings(tree, facts.owners[0].kind, adds=adds)
+        yield from job_warnings(tree, own.row, adds=adds)
 
 
 def _told_by_one_template(decisions: tuple[Decision, ...], own: Workload) -> Iterator[AdmissionWarning]:
@@ -243,8 +244,10 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
     first: tuple[str, str] | None = None
     for member in own.members:
         assignment = decided.get(id(member.template))
-        if not member.least or assignment is None or assignment.tier is None or not _names_its_own(assignment):
+        if not member.least or assignment is None or assignment.tier is None:
             continue
+        if assignment.step not in ("label", "class") or assignment.bearer or assignment.template:
+            continue  # neither the template nor what lies between it and its workload names the tier
         field, tier = member.placed_field(assignment.asked), assignment.tier.name
         first = first or (field, tier)
         if tier != first[1]:
@@ -258,23 +261,3 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
                 kind=own.kind.kind,
             )
     return None
-
-
-def _names_its_own(assignment: Assignment) -> bool:
-    """Tells whether a template, or what lies between it and its workload, names the tier itself."""
-    return assignment.step in ("label", "class") and not (assignment.bearer or assignment.template)
-
-
-def _off_its_nodes(template: Pod, facts: Facts) -> Iterator[AdmissionWarning]:
-    """A warning where a template asks for other nodes than its namespace gives its pods: the API server refuses them.
-
-    It refuses the pods only, out of sight of the person who applies the workload.
-    """
-    selector = facts.namespace.selector
-    for key in selector.conflicts(template) if selector else ():
-        yield AdmissionWarning(
-            "node-selector",
-            key=key,
-            own=template.spec.node_selector[key],
-            value=selector.labels[key] if selector else "",
-        )

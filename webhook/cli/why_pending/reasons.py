@@ -134,7 +134,8 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
         held = view(waiting[0], Pod).waits_for_quota
-        rollout = beside_old_pods(document.tree, document.group_kind) if held else ()
+        row = asked.policy.kinds.by_kind.get(document.group_kind)
+        rollout = beside_old_pods(document.tree, row) if held and row else ()
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))

@@ -20,9 +20,12 @@ from webhook.policy.workloads.workload import Member, Workload
 def by_group(asked: TierRequest) -> Assignment | None:
     """The PodGroup's tier: the scheduler refuses a group whose pods differ from it in priority (1.37)."""
     group = asked.facts.group
-    if group is None or _keeps_its_class(group, asked):
+    if group is None:
         return None
     tier = asked.policy.tiers.of_class(group.priority_class_name)
+    # Group and pod share a class outside the tiers where the Job controller makes both.
+    if tier is None and asked.class_name and asked.class_name == group.priority_class_name:
+        return None
     if tier is None and not group.prioritized:
         return None
     if tier is None:
@@ -35,17 +38,12 @@ def by_group(asked: TierRequest) -> Assignment | None:
             label=TIER_LABEL,
             tiers=asked.policy.tiers.names(),
         )
-    if asked.label not in (None, tier.name, group.demoted_from or None):
-        raise _unlike(group, tier, f"metadata.labels[{TIER_LABEL}]", asked.label)
-    if not _class_gives_way(tier, group, asked):
-        raise _unlike(group, tier, "spec.priorityClassName", asked.class_name)
+    label_unlike = asked.label not in (None, tier.name, group.demoted_from or None)
+    if label_unlike or not _class_gives_way(tier, group, asked):
+        field = f"metadata.labels[{TIER_LABEL}]" if label_unlike else "spec.priorityClassName"
+        written = asked.label if label_unlike else asked.class_name
+        raise Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
     return found(tier, Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
-
-
-def _keeps_its_class(group: Group, asked: TierRequest) -> bool:
-    """Tells whether group and pod share a class outside the tiers, as where the Job controller makes both."""
-    shared = asked.class_name != "" and asked.class_name == group.priority_class_name
-    return shared and asked.policy.tiers.of_class(asked.class_name) is None
 
 
 def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
@@ -55,10 +53,6 @@ def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
         return True
     ruled = by_rule(asked)
     return (ruled is not None and ruled.tier == tier) or (own is None and asked.policy.unmanaged_classes == "Replace")
-
-
-def _unlike(group: Group, tier: Tier, field: str, written: str) -> Refused:
-    return Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
 
 
 class _Said(NamedTuple):
@@ -154,16 +148,13 @@ def by_rule(asked: TierRequest) -> Assignment | None:
 def matches(match: Match, pod: Pod, facts: Facts) -> bool:
     """Tells whether every part of the match that is given holds. Kinds match any owner, labels the pod or an owner."""
     carriers = (pod.metadata.labels, *(owner.labels for owner in facts.owners))
+    account = f"{facts.namespace.name}:{pod.spec.service_account_name or 'default'}"
     return (
         (not match.kinds or any(owner.kind in match.kinds for owner in facts.owners))
         and (not match.labels or any(match.labels.items() <= dict(labels).items() for labels in carriers))
         and (not match.namespaces or facts.namespace.name in match.namespaces)
-        and (not match.service_accounts or _account(pod, facts) in match.service_accounts)
+        and (not match.service_accounts or account in match.service_accounts)
     )
-
-
-def _account(pod: Pod, facts: Facts) -> str:
-    return f"{facts.namespace.name}:{pod.spec.service_account_name or 'default'}"
 
 
 def by_class(asked: TierRequest) -> Assignment | None:

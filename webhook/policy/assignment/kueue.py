@@ -7,7 +7,6 @@ v0.19; ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
 
 from collections.abc import Mapping
 
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.managed_fields import is_filled_in
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Metadata
@@ -34,27 +33,6 @@ _LABELLED = (
     "spec.leaderWorkerTemplate.workerTemplate",
 )
 """Where the label stands: on the object, and on the templates into which Kueue copies it."""
-
-COPIED_TO_TEMPLATES = frozenset(
-    {
-        GroupKind("apps", "Deployment"),
-        GroupKind("apps", "StatefulSet"),
-        GroupKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-    }
-)
-"""Kueue copies the label into their templates, at every update: one that lacked it would change then, and roll."""
-
-_INTEGRATIONS = COPIED_TO_TEMPLATES | {
-    GroupKind("batch", "Job"),
-    GroupKind("jobset.x-k8s.io", "JobSet"),
-    *(GroupKind("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "MPI")),
-    GroupKind("trainer.kubeflow.org", "TrainJob"),
-    GroupKind("ray.io", "RayJob"),
-    GroupKind("ray.io", "RayCluster"),
-    GroupKind("ray.io", "RayService"),
-    GroupKind("sparkoperator.k8s.io", "SparkApplication"),
-    GroupKind("workload.codeflare.dev", "AppWrapper"),
-}
 
 
 def without_default_classes(tree: Tree) -> Tree:
@@ -100,9 +78,9 @@ def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
         return False
     unnamed = policy.kueue.manages_unnamed(facts.namespace.labels)
     own, *above = facts.owners
-    if any(each.kind in _INTEGRATIONS and (unnamed or QUEUE_NAME in each.labels) for each in above):
+    if any(each.row.kueue and (unnamed or QUEUE_NAME in each.labels) for each in above):
         return False
-    return QUEUE_NAME in own.labels or (unnamed and own.kind in _INTEGRATIONS)
+    return QUEUE_NAME in own.labels or (unnamed and own.row.kueue is not None)
 
 
 def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
@@ -110,7 +88,7 @@ def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
 
     None too where there is no tier.
     """
-    templates = (member.template.metadata for member in own.members if own.kind in COPIED_TO_TEMPLATES)
+    templates = (member.template.metadata for member in own.members if own.row.kueue == "Copies")
     if any(_class_due(each, assignment, own.selects) is None for each in templates):
         return None
     return _class_due(own, assignment)

@@ -6,6 +6,8 @@ webhook already (reinvocationPolicy: IfNeeded, then validation) keeps what it go
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import product
 
 from msgspec import structs
 
@@ -50,7 +52,8 @@ def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | 
     if evidence.grade >= asked.policy.raise_by:
         return found(tier, Phrase("type-is", evidence=str(evidence)))
     without = _by_evidence(evidence.otherwise, asked)
-    stands = without.tier if without and without.tier else _without_type(asked)
+    default = without or by_namespace(asked) or by_default(asked)
+    stands = default.tier or tier
     return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
 
 
@@ -68,12 +71,6 @@ def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | Non
             return evidence.type
         evidence = evidence.otherwise
     return None
-
-
-def _without_type(asked: TierRequest) -> Tier:
-    """The default tier that would apply if nothing told the workload type."""
-    default = by_namespace(asked)
-    return default.tier if default and default.tier else named(asked.policy.default_tier, "policy", asked.policy)
 
 
 def by_namespace(asked: TierRequest) -> Assignment | None:
@@ -109,7 +106,9 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
     elif asked.evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
-            yield AdmissionWarning("type-unknown", tier=given.name, tiers=_either(others))
+            *all_but_last, last = others
+            tiers = f"{', '.join(all_but_last)} or {last}" if all_but_last else last
+            yield AdmissionWarning("type-unknown", tier=given.name, tiers=tiers)
 
 
 def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
@@ -121,11 +120,6 @@ def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
     if evidence is None or evidence.grade is Grade.Proven or evidence.confirmed or assignment.step != "workload-type":
         return False
     return len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
-
-
-def _either(names: list[str]) -> str:
-    *all_but_last, last = names
-    return f"{', '.join(all_but_last)} or {last}" if all_but_last else last
 
 
 STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
@@ -154,8 +148,11 @@ def assign(asked: TierRequest) -> Assignment:
 def _first(asked: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
-        found = step(asked)
-        too_weak = _too_weak(asked) if name == "workload-type" else ""
+        too_weak: Phrase | str = ""
+        found, evidence = step(asked), asked.evidence
+        if evidence is not None and name == "workload-type" and held_back(asked):
+            grade, needed = evidence.grade.name.lower(), asked.policy.raise_by.name
+            too_weak = Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
         if found is None and not too_weak:
             trace.append(_NOTHING[name])
             continue
@@ -166,21 +163,11 @@ def _first(asked: TierRequest) -> Assignment:
     raise AssertionError("the default tier is the last step and always finds one")
 
 
-def _too_weak(asked: TierRequest) -> Phrase | str:
-    """The trace's note on a guess that is too weak to raise the tier."""
-    evidence, policy = asked.evidence, asked.policy
-    if evidence is None or held_back(asked) is None:
-        return ""
-    grade, needed = evidence.grade.name.lower(), policy.raise_by.name
-    return Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
-
-
 def _replaced(found: Assignment, asked: TierRequest) -> Iterator[AdmissionWarning]:
     """The warning that a class gives way to a rule, or to a policy that replaces classes outside the tiers."""
     if found.tier is None or not asked.class_name:
         return
-    twin = asked.class_name.endswith(NONPREEMPTING) and not asked.policy.adoption
-    if twin:
+    if asked.class_name.endswith(NONPREEMPTING) and not asked.policy.adoption:
         yield AdmissionWarning("class-for-adoption", name=asked.class_name, tier=found.tier.name)
     elif asked.policy.tiers.of_class(asked.class_name) != found.tier:
         name, tier = asked.class_name, found.tier.name
@@ -195,26 +182,16 @@ def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> A
     without our marks. A forgery gains no tier but a lower one.
     """
     higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="", demoted_to="")
-    for unmarked in _before_our_marks(asked, higher):
-        try:
-            found = assign(unmarked)
-        except Refused:
-            continue
-        marked = (
-            _as_marked(found, asked, higher, borne)
-            if found.step == written.step and assigned_by(found) == undemoted
-            else None
-        )
-        if marked is not None:
-            return marked
+    # Before it passed, it may have been without our label, without our class, or with the tier it was demoted from.
+    labels, classes = dict.fromkeys((None, asked.label, higher or None)), dict.fromkeys(("", asked.class_name, higher))
+    for label, class_name in product(labels, classes):
+        with suppress(Refused):
+            found = assign(structs.replace(asked, label=label, class_name=class_name))
+            same = found.step == written.step and assigned_by(found) == undemoted
+            marked = _as_marked(found, asked, higher, borne) if same else None
+            if marked is not None:
+                return marked
     return None
-
-
-def _before_our_marks(asked: TierRequest, higher: str) -> Iterator[TierRequest]:
-    """What the pod may have been before: without our label, without our class, or with the tier it was demoted from."""
-    for label in dict.fromkeys((None, asked.label, higher or None)):
-        for class_name in dict.fromkeys(("", asked.class_name, higher)):
-            yield structs.replace(asked, label=label, class_name=class_name)
 
 
 def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -> Assignment | None:

@@ -132,7 +132,8 @@ def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
 
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
     """Why a pod can't have a hook; None where it can. Raises Refused where an annotation names an unknown port."""
-    if _on_windows(pod):
+    system = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
+    if system == "windows":  # which has no /bin/sh
         return WINDOWS
     if hook.kind == "http" and not hook.port:
         if "port" in asked.fields:
@@ -146,16 +147,13 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], c
 
 
 def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
-    grace = _grace(pod, hook.seconds, checkpoint)
-    if hook.kind == "sigterm":
-        return HookPlan("sigterm", grace, variables=tuple(_variables(pod, holders, grace - checkpoint.margin)))
-    return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
-
-
-def _variables(pod: Pod, holders: tuple[int, ...], seconds: int) -> list[tuple[int, str, str]]:
-    """The grace is no use to a save that torchrun cuts short."""
-    waits = ((index, shutdown_timeout(pod.spec.containers[index], seconds)) for index in holders)
-    return [(index, VARIABLE, value) for index, value in waits if value is not None]
+    """The plan. The grace is at least what is there; the seconds are capped, as a critical pod waits for all of it."""
+    grace = max(grace_of(pod), hook.seconds + checkpoint.margin)
+    if hook.kind != "sigterm":
+        return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
+    # The grace is no use to a save that torchrun cuts short.
+    waits = ((index, shutdown_timeout(pod.spec.containers[index], grace - checkpoint.margin)) for index in holders)
+    return HookPlan("sigterm", grace, variables=tuple((index, VARIABLE, text) for index, text in waits if text))
 
 
 def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
@@ -172,21 +170,10 @@ def _in_a_volume(container: Container, folder: str) -> bool:
     return any(folder.startswith(f"{path}/") for path in paths if path)
 
 
-def _on_windows(pod: Pod) -> bool:
-    """Tells whether it is a Windows pod, which has no /bin/sh."""
-    declared = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
-    return declared == "windows"
-
-
 def grace_of(pod: Pod) -> int:
     """Seconds that a pod has to end, as it says itself."""
     there = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if there is None else there
-
-
-def _grace(pod: Pod, seconds: int, checkpoint: Checkpoint) -> int:
-    """At least what is there. The seconds are capped, for a critical pod waits as long as the grace period."""
-    return max(grace_of(pod), seconds + checkpoint.margin)
 
 
 def _pre_stop(pod: Pod, index: int) -> dict[str, Any] | None:

@@ -86,7 +86,9 @@ def lost_checkpoints(container: Container, pod: Pod) -> Iterator[tuple[str, str]
     """
     emptydirs = {volume.name for volume in pod.spec.volumes if volume.empty_dir is not None}
     for path in _checkpoint_paths(container) if emptydirs else ():
-        volume = _volume_of(path, container)
+        mounts = [each for each in container.volume_mounts if f"{path}/".startswith(f"{each.mount_path.rstrip('/')}/")]
+        # the one that is mounted deepest has the path
+        volume = max(mounts, key=lambda mount: len(mount.mount_path)).name if mounts else ""
         if volume in emptydirs and not _shared(volume, container, pod):
             yield path, volume
 
@@ -98,12 +100,6 @@ def _checkpoint_paths(container: Container) -> Iterator[str]:
     pairs += [(name, value) for name, _, value in (word.partition("=") for word in words) if value[:1] == "/"]
     pairs += [(word, after) for word, after in pairwise(words) if word[:1] == "-" and after[:1] == "/"]
     yield from (value for name, value in pairs if _CHECKPOINT.fullmatch(name[:100]))
-
-
-def _volume_of(path: str, container: Container) -> str:
-    """The volume in which a path lies: the one that is mounted deepest."""
-    mounts = [each for each in container.volume_mounts if f"{path}/".startswith(f"{each.mount_path.rstrip('/')}/")]
-    return max(mounts, key=lambda mount: len(mount.mount_path)).name if mounts else ""
 
 
 def _shared(volume: str, container: Container, pod: Pod) -> bool:

@@ -27,14 +27,6 @@ IN_AN_IMAGE = (INTERACTIVE, BATCH, SERVING, TRAINING)
 _NIM = "nim"
 """Their publisher's folder for servers, whatever the model is called after: nim/deepmind/alphafold2."""
 
-PORTS = {
-    8888: INTERACTIVE, 8787: INTERACTIVE, 5901: INTERACTIVE, 6901: INTERACTIVE, 6080: INTERACTIVE, 8188: INTERACTIVE,
-    2718: INTERACTIVE, 5900: INTERACTIVE, 7681: INTERACTIVE, 7801: INTERACTIVE, 7865: INTERACTIVE,
-    14500: INTERACTIVE, 47984: INTERACTIVE, 47989: INTERACTIVE, 47990: INTERACTIVE, 49100: INTERACTIVE,
-    8000: SERVING, 8001: SERVING, 8500: SERVING, 8501: SERVING, 11434: SERVING, 30000: SERVING, 7860: SERVING,
-}  # fmt: skip
-"""Default ports: Jupyter, RStudio, VNC, ComfyUI, marimo, ttyd, SwarmUI, Fooocus, Xpra, Sunshine,
-Omniverse's stream; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
 
 PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invocations|openapi|docs$)")
 """How paths begin at which servers of models say that they are ready; a notebook says it below /api or /lab."""
@@ -187,8 +179,8 @@ def by_probe(subject: Subject) -> Hint | None:
 
 def by_port(subject: Subject) -> Hint | None:
     """A port that programs are known by."""
-    ports = (port for port in subject.ports() if port in PORTS)
-    return next((Hint(PORTS[port], str(port)) for port in ports), None)
+    ports = (port for port in subject.ports() if port in WORDS.ports)
+    return next((Hint(WORDS.ports[port], str(port)) for port in ports), None)
 
 
 def by_answering(subject: Subject) -> Hint | None:

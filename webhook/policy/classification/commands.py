@@ -89,6 +89,7 @@ class WordTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     one_off_verbs: Words
     one_off_tasks: Words
     image_words: WordTypes
+    ports: Mapping[int, WorkloadType]
 
 
 def _table(name: str, of: Any) -> Any:

@@ -38,14 +38,17 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
     asked = next((each for each in policy.shares if pod.metadata.annotations.get(each.annotation)), None)
     if asked is None:
         return Decimal(0)
-    _ask_once(pod, asked, whole)
-    part = _part_of(pod.metadata.annotations[asked.annotation], asked)
+    annotations, field = pod.metadata.annotations, _field(asked.annotation)
+    value = annotations[asked.annotation]
+    for other in ANNOTATIONS:
+        if other != asked.annotation and annotations.get(other):
+            raise Refused(
+                Reason.INVALID, "two-parts", field, value=value, other=_field(other), other_value=annotations[other]
+            )
+    if whole:
+        raise Refused(Reason.INVALID, "part-and-whole", field, value=value)
+    part = _part_of(value, asked)
     return part.quantize(_EXACT, ROUND_UP) * _devices(pod) * asked.weight
-
-
-def share_holder(pod: Pod, policy: TierPolicy) -> str | None:
-    """The name of the container that has the pod's part of a GPU; None where it asks for none that counts."""
-    return holder_by((each.annotation for each in policy.shares), pod)
 
 
 def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
@@ -69,18 +72,6 @@ def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
             field = _field(annotation)
             return Refusal(Reason.CHANGED, "part-changed", field, after=after or "absent", before=before or "absent")
     return None
-
-
-def _ask_once(pod: Pod, asked: GpuShare, whole: Decimal) -> None:
-    annotations, field = pod.metadata.annotations, _field(asked.annotation)
-    value = annotations[asked.annotation]
-    for other in ANNOTATIONS:
-        if other != asked.annotation and annotations.get(other):
-            raise Refused(
-                Reason.INVALID, "two-parts", field, value=value, other=_field(other), other_value=annotations[other]
-            )
-    if whole:
-        raise Refused(Reason.INVALID, "part-and-whole", field, value=value)
 
 
 def _part_of(value: str, asked: GpuShare) -> Decimal:
@@ -167,7 +158,7 @@ def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: Tier
 
 def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[int, ...]:
     """The indices of the app containers that hold GPUs, or the pod's part of one."""
-    sharing = share_holder(pod, policy) if policy.shares else None
+    sharing = holder_by((each.annotation for each in policy.shares), pod) if policy.shares else None
     return tuple(
         index
         for index, each in enumerate(pod.spec.containers)
@@ -180,7 +171,7 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 
     Containers share no GPU, so what one asks for describes no GPU of another.
     """
-    counted = [name for name in named_in(pod) if name in policy.weights]
+    counted = [name for name in set().union(*_asked_by_container(pod)) if name in policy.weights]
     if len(counted) <= 1:  # nearly always
         return {name: peak_request(pod, _counter(name, policy)) for name in counted}
     counters, known = {name: _counter(name, policy) for name in counted}, dict[str, Mapping[str, Decimal]]()
@@ -201,10 +192,6 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 def _asked_by_container(pod: Pod) -> Iterator[set[str]]:
     for _, container in pod.spec.every_container():
         yield {name for name, amount in _requests(container).items() if amount not in _NONE}
-
-
-def named_in(pod: Pod) -> set[str]:
-    return {name for names in _asked_by_container(pod) for name in names}
 
 
 def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decimal:

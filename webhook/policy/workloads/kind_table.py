@@ -116,6 +116,41 @@ class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own: frozenset[str]
 
 
+class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a kind's controller does while its pods wait for quota, by the fields that say so.
+
+    What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
+    (tests/apiserver/test_hold_workloads.py) and with JobSet, LeaderWorkerSet, KubeRay, the training operator, Knative
+    (tests/operators), and docs/tenants.md tells it. Of Argo's and Kruise's kinds maxSurge is taken as their CRDs say.
+
+    `surge` is the number of pods that a rollout makes beside the old ones, `surge_by_default`: also where nothing
+    stands; nothing of it where `unless` is filled. `deadlines` begin when a controller has made the pods, whether or
+    not they run. `concurrency` lets the next run begin beside one that waits. `order`: pods are made one after another
+    unless Parallel stands there. `progress` are the annotations that say when Knative scales to zero what does not run.
+    """
+
+    surge: str = ""
+    surge_by_default: bool = False
+    unless: str = ""
+    deadlines: tuple[str, ...] = ()
+    concurrency: str = ""
+    order: str = ""
+    on_every_node: bool = False
+    progress: str = ""
+
+
+class Retries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `replicas` whose restartPolicy tells the training operator whether it makes a failed pod again.
+
+    It takes the `default` where nothing stands, and goes on `by` these policies: kubeflow.org/v1, RestartPolicy, and
+    UpdateJobStatus of each controller.
+    """
+
+    replicas: str
+    default: str
+    by: frozenset[str]
+
+
 class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A kind of workload.
 
@@ -129,8 +164,10 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
     that asks for no GPU is known to share its gang's tier. `scale` is the field of a gang that its scale subresource
-    writes. `managed_by` is where it names its controller. `runtime` is what else its pods are made of. `wraps` is the
-    place of whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
+    writes. `kueue`: Kueue has an integration for it, which may copy the label of its class into pod templates, at every
+    update: one that lacked it would change then, and roll. `managed_by` is where it names its controller. `runtime` is
+    what else its pods are made of. `wraps` is the place of whole objects that it creates, and `wrapped` are the rows of
+    those. `source` is where all this is from.
     """
 
     group: str
@@ -151,6 +188,9 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     at_once: bool = True
     recurs: bool = False
     class_field: str = ""
+    kueue: Literal["Queues", "Copies"] | None = None
+    while_queued: WhileQueued = WhileQueued()
+    retries: Retries | None = None
     managed_by: ManagedBy | None = None
     runtime: RuntimeKinds | None = None
     wraps: str = ""
