@@ -33,14 +33,13 @@ from webhook.policy.assignment.kueue import (
 )
 from webhook.policy.assignment.request import class_asked
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
-from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload, lower_tiers, made_by_another
 from webhook.policy.metadata_keys import due
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Scheduling, TierPolicy
 from webhook.policy.values.tiers import live_class
-from webhook.policy.workload_fit import lower_tiers
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 from webhook.policy.workloads.workload import Member
 

@@ -146,7 +146,7 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
 
 
 def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
-    """Why no PodGroup can be made of a template whose class does not exist; the API server takes it all the same."""
+    """Return why no PodGroup can be made of a template: its class does not exist, and the API server takes it."""
     for field, each in found.templates():
         if each.priority_class_name and each.priority_class_name not in facts.classes:
             return Refusal(
@@ -161,7 +161,7 @@ def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -
 
 
 def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal | None:
-    """Why a Workload can't have one tier: two of its templates name different ones; None where they don't.
+    """Return why a Workload can't have one tier: two of its templates name different ones; None where they don't.
 
     The API server of 1.37 refuses these too, without their names, and that of 1.36 lets them pass.
     """
@@ -232,10 +232,22 @@ def _demoted_before(own: TierRequest, theirs: TierRequest, borne: str) -> Assign
 
 def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:
     """The assignment of the owner's pods. Raises Refused where the group names another tier."""
-    assignment = assignment_of(theirs)
-    for field, named, tier in _named(own, theirs):
-        if tier != (assignment.tier.name if assignment.tier else None):
-            raise _unlike_its_owner(field, named, owner, assignment)
+    assignment, tier = assignment_of(theirs), own.policy.tiers.of_class(own.class_name)
+    named = [(f"metadata.labels[{TIER_LABEL}]", own.label, own.label)] if own.label is not None else []
+    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:  # which it would be copied from
+        named.append(("spec.priorityClassName", own.class_name, tier.name))
+    due = assignment.tier.name if assignment.tier else None
+    for field, written, name in named:
+        if name != due:
+            raise Refused(
+                Reason.CONTRADICTION,
+                "unlike-owner",
+                field,
+                written=written,
+                owner=str(owner),
+                tier=due or Phrase("without-tier"),
+                reason=assignment.reason,
+            )
     return assignment
 
 
@@ -243,25 +255,3 @@ def _held(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
     """The GPUs of all its pods, then of one: there may be none of them now."""
     demand = demand_of(member.template, member.devices, policy)
     return demand * member.count, demand
-
-
-def _named(own: TierRequest, theirs: TierRequest) -> Iterator[tuple[str, str, str | None]]:
-    """Where a group names a tier, what it writes, and which tier that is. A class of its pods is copied from them."""
-    tier = own.policy.tiers.of_class(own.class_name)
-    if own.label is not None:
-        yield f"metadata.labels[{TIER_LABEL}]", own.label, own.label
-    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:
-        yield "spec.priorityClassName", own.class_name, tier.name
-
-
-def _unlike_its_owner(field: str, written: str, owner: Workload, assignment: Assignment) -> Refused:
-    tier = assignment.tier.name if assignment.tier else Phrase("without-tier")
-    return Refused(
-        Reason.CONTRADICTION,
-        "unlike-owner",
-        field,
-        written=written,
-        owner=str(owner),
-        tier=tier,
-        reason=assignment.reason,
-    )

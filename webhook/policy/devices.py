@@ -22,7 +22,7 @@ from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
-from webhook.policy.workloads.claims import DeviceRequest, Selector, SubRequest, terms_of
+from webhook.policy.workloads.claims import ClaimSpec, DeviceTaint, DeviceToleration, Selector, terms_of
 from webhook.policy.workloads.workload import Devices
 
 
@@ -32,28 +32,6 @@ class DeviceKey(NamedTuple):
     driver: str
     pool: str
     device: str
-
-
-class DeviceTaint(View, frozen=True):
-    """A taint of a device. NoSchedule keeps new pods off, NoExecute evicts as well."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class DeviceToleration(View, frozen=True):
-    """A toleration of a request; without a key it tolerates every taint."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: DeviceTaint) -> bool:
-        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
-            return False
-        return self.operator == "Exists" or self.value == taint.value
 
 
 class Attribute(View, frozen=True):
@@ -138,7 +116,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class WantedDevices(msgspec.Struct, frozen=True):
-    """What a request wants: so many devices of a class that pass all selectors, those of its class among them.
+    """The devices that a request wants: so many of a class that pass all selectors, those of its class among them.
 
     `plain`: any such devices will do together. Without constraints, capacity and allocationMode All.
     """
@@ -151,7 +129,7 @@ class WantedDevices(msgspec.Struct, frozen=True):
 
 
 class ClaimUser(View, frozen=True):
-    """Whom a claim is reserved for: a pod, or a PodGroup."""
+    """The pod or PodGroup that a claim is reserved for."""
 
     resource: str = ""
     name: str = ""
@@ -179,32 +157,11 @@ class _ClaimStatus(View, frozen=True):
     reserved_for: tuple[ClaimUser, ...] = ()
 
 
-class _Tolerating(SubRequest, frozen=True):
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: Any = None
-
-
-class _Request(DeviceRequest, frozen=True):
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: Any = None
-    exactly: _Tolerating | None = None
-    first_available: tuple[_Tolerating, ...] = ()
-
-
-class _Requests(View, frozen=True):
-    requests: tuple[_Request, ...] = ()
-    constraints: tuple[Any, ...] = ()
-
-
-class _ClaimSpec(View, frozen=True):
-    devices: _Requests = _Requests()
-
-
 class DeviceClaim(View, frozen=True):
     """A ResourceClaim with the devices that it holds."""
 
     metadata: Metadata = Metadata()
-    spec: _ClaimSpec = _ClaimSpec()
+    spec: ClaimSpec = ClaimSpec()
     status: _ClaimStatus = _ClaimStatus()
 
     @property
@@ -227,7 +184,7 @@ class DeviceClaim(View, frozen=True):
                 yield DeviceKey(each.driver, each.pool, each.device), each.request
 
     def wanted(self) -> Iterator[tuple[str, WantedDevices]]:
-        """What each of its requests and alternatives wants, by the name that results give it."""
+        """Yield what each of its requests and alternatives wants, by the name that results give it."""
         bound = bool(self.spec.devices.constraints)
         for request in self.spec.devices.requests:
             for each in request.first_available or (request.exactly or request,):

@@ -74,7 +74,7 @@ KNOWN_KEYS = frozenset(
 
 
 class Bearer(Protocol):
-    """What has labels and annotations."""
+    """An object with labels and annotations."""
 
     @property
     def labels(self) -> Mapping[str, str]: ...
@@ -135,7 +135,7 @@ _OF_NAMESPACES = {
 def namespace_warnings(
     labels: Mapping[str, str], policy: TierPolicy, tenants: Iterable[Tenant]
 ) -> Iterator[AdmissionWarning]:
-    """What whoever set these labels will want to correct. Labels by which tenants are selected have a meaning."""
+    """Yield what the author of these labels will want to correct. Those by which tenants are selected are right."""
     ours = sorted(key for key in labels if LIKE_OURS.match(key))[:MOST_READ]
     if not ours:
         return

@@ -19,7 +19,7 @@ import msgspec
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tier_policy import Placement, Queue, Scheduling, TierPolicy
+from webhook.policy.values.tier_policy import Placement, Scheduling, TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Workload, gang_among
@@ -72,19 +72,14 @@ def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[
     """
     gang = gang_among(owners)
     for owner in (*([gang] if gang else []), *(owner for owner in owners if owner.row.at_once)):
-        size = sum(member.count for member in owner.members)
-        yield from ((key, size) for key in _naming(owner))
+        size, row = sum(member.count for member in owner.members), owner.row
+        # An operator's label that tells by its value alone stands on all pods of the kind.
+        named = (key for key, value in row.labels.items() if value is None and key not in _OF_ONE_POD)
+        keys = dict.fromkeys((*((row.gang_label,) if row.gang_label else ()), *named))
+        yield from ((key, size) for key in keys)
     if not owners:
         yield from ((key, 0) for key in sorted(kinds.gang_labels))
     yield from ((key, 0) for key in _GROUPS)
-
-
-def _naming(owner: Workload) -> Iterator[str]:
-    """The operator's labels whose value is a name: one that tells by its value alone stands on all pods of the kind."""
-    row = owner.row
-    first = (row.gang_label,) if row.gang_label else ()
-    named = (key for key, value in row.labels.items() if value is None and key not in _OF_ONE_POD)
-    return iter(dict.fromkeys((*first, *named)))
 
 
 def speaks_for_itself(pod: Pod) -> bool:
@@ -112,7 +107,7 @@ def spread(siblings: Tree, topology_key: str) -> list[Tree]:
 
 
 def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tree | None:
-    """What selects the replicas of the nearest owner: its template's labels; a revision's by matchLabelKeys (KEP-3243).
+    """Return what selects the nearest owner's replicas: its template's labels, a revision's by matchLabelKeys.
 
     Where its template bears no label that the pod bears too, its operator's label does. None where there is none.
     """
@@ -142,7 +137,7 @@ def _keys(topology_key: str) -> tuple[str, ...]:
 
 
 class Neighbours(msgspec.Struct, frozen=True):
-    """What a strategy comes to for one pod: fields of its spec, and in a few words why."""
+    """The outcome of a strategy for one pod: fields of its spec, and in a few words why."""
 
     said: str = ""
     pod_affinity: Tree | None = None
@@ -150,7 +145,7 @@ class Neighbours(msgspec.Struct, frozen=True):
 
 
 class PlacementPlan(msgspec.Struct, frozen=True):
-    """What is added to a pod."""
+    """The fields that are added to a pod."""
 
     neighbours: Neighbours
     tolerations: tuple[Mapping[str, Any], ...] = ()
@@ -159,7 +154,7 @@ class PlacementPlan(msgspec.Struct, frozen=True):
 
 
 def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
-    """What the placement of its tier adds to a pod."""
+    """Plan what the placement of its tier adds to a pod."""
     return PlacementPlan(
         neighbours=_neighbours(pod, facts, kinds, placement),
         tolerations=missing_tolerations(pod, placement.tolerations),
@@ -169,7 +164,7 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
 
 
 def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> Neighbours:
-    """What its strategy comes to. A pod that bears just that has it of an earlier pass."""
+    """Return what its strategy comes to. A pod that bears just that has it of an earlier pass."""
     if placement.strategy is None:
         return Neighbours()
     if node_chosen(pod, facts):
@@ -209,13 +204,13 @@ ON_EVERY_NODE = "DaemonSet"
 
 
 def missing_tolerations(pod: Pod, wanted: tuple[Mapping[str, Any], ...]) -> tuple[Mapping[str, Any], ...]:
-    """Those of a tier's tolerations for whose taint the pod has none itself."""
+    """Return those of a tier's tolerations for whose taint the pod has none itself."""
     own = [each for each in pod.spec.tolerations or () if isinstance(each, dict)]
     return tuple(each for each in wanted if not any(_of_the_same_taint(theirs, each) for theirs in own))
 
 
 def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> Mapping[str, str]:
-    """Those of a tier's node labels of which the pod says nothing, by node selector or by required node affinity."""
+    """Return the node labels of a tier of which the pod says nothing, by node selector or required node affinity."""
     if not wanted or node_chosen(pod, facts):
         return {}
     terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
@@ -260,7 +255,7 @@ KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 
 
 class SchedulingPlan(msgspec.Struct, frozen=True):
-    """What is added to a pod. `scheduler` is "" where it keeps its own."""
+    """The fields that are added to a pod. `scheduler` is "" where it keeps its own."""
 
     scheduler: str = ""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -268,7 +263,7 @@ class SchedulingPlan(msgspec.Struct, frozen=True):
 
 
 def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> SchedulingPlan:
-    """What a pod of that tier gets. A pod that needs no scheduler gets nothing."""
+    """Plan what a pod of that tier gets. A pod that needs no scheduler gets nothing."""
     if node_chosen(pod, facts):
         return SchedulingPlan()
     wanted = policy.scheduling.get(tier.name, Scheduling())
@@ -278,31 +273,19 @@ def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> S
     named = (member.template.spec.scheduler_name for member in gang.members) if gang else ()
     ours = pod.spec.scheduling_group is None and pod.spec.scheduler_name in UNNAMED
     scheduler = wanted.scheduler if (ours and all(name in UNNAMED for name in named)) else ""
+    queue, labels, annotations = wanted.queue, dict[str, str](), dict[str, str]()
     match policy.systems.get(scheduler or pod.spec.scheduler_name):
         case "Volcano":
-            return SchedulingPlan(scheduler, annotations=dict(_for_volcano(pod, wanted.queue)))
+            chosen = {VOLCANO_QUEUE, _VOLCANO_GROUP} & pod.metadata.annotations.keys()
+            if queue is not None and queue.system == "Volcano" and not chosen:
+                annotations[VOLCANO_QUEUE] = queue.name
         case "KAI":
-            labels = (*_queue_for_kai(pod, facts, wanted.queue), *_preemptibility(pod, facts, policy, tier))
-            return SchedulingPlan(scheduler, labels=dict(labels))
-    return SchedulingPlan(scheduler)
-
-
-def _for_volcano(pod: Pod, queue: Queue | None) -> Iterator[tuple[str, str]]:
-    named = {VOLCANO_QUEUE, _VOLCANO_GROUP} & pod.metadata.annotations.keys()
-    if queue is not None and queue.system == "Volcano" and not named:
-        yield VOLCANO_QUEUE, queue.name
-
-
-def _queue_for_kai(pod: Pod, facts: Facts, queue: Queue | None) -> Iterator[tuple[str, str]]:
-    outermost = facts.owners[-1].labels if facts.owners else {}
-    named = {KAI_QUEUE, _KAI_PROJECT} & {*pod.metadata.labels, *outermost}
-    if queue is not None and queue.system == "KAI" and not named:
-        yield KAI_QUEUE, queue.name
-
-
-def _preemptibility(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> Iterator[tuple[str, str]]:
-    """A tier that another one evicts is preemptible. Of the highest KAI decides, as of what a person has labelled."""
-    evicted = any(each.value > tier.value and each.preemption_policy != "Never" for each in policy.tiers)
-    labels = (pod.metadata.labels, *(owner.labels for owner in facts.owners))
-    if evicted and not any(KAI_PREEMPTIBILITY in each for each in labels):
-        yield KAI_PREEMPTIBILITY, "preemptible"
+            borne = (pod.metadata.labels, *(owner.labels for owner in facts.owners))
+            chosen = {KAI_QUEUE, _KAI_PROJECT} & {*borne[0], *borne[-1]}
+            if queue is not None and queue.system == "KAI" and not chosen:
+                labels[KAI_QUEUE] = queue.name
+            # A tier that another one evicts is preemptible. KAI decides on the highest, and a person on any.
+            evicted = any(each.value > tier.value and each.preemption_policy != "Never" for each in policy.tiers)
+            if evicted and not any(KAI_PREEMPTIBILITY in each for each in borne):
+                labels[KAI_PREEMPTIBILITY] = "preemptible"
+    return SchedulingPlan(scheduler, labels, annotations)

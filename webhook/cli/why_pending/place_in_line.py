@@ -20,8 +20,7 @@ from webhook.objects.refusal import first_of
 from webhook.objects.view import Tree, View, at, read, view
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import named_flavor
-from webhook.policy.quota.held import NOT_OPENED, NoRoom, why_held
-from webhook.policy.quota.held_warnings import held_warnings
+from webhook.policy.quota.held import NOT_OPENED, NoRoom, held_warnings, why_held
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.report.tenants import PlaceShown, RowShown, TenantShown, tenant_shown

@@ -123,7 +123,7 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
 
 
 def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
-    """Why no container gets the hook; None where that can't be told before its claims can be read."""
+    """Return why no container gets the hook; None where that can't be told before its claims can be read."""
     if facts.unread_claims:
         return None
     claimed = demand_of(Pod(), facts.devices, policy) > 0
@@ -131,7 +131,7 @@ def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
 
 
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
-    """Why a pod can't have a hook; None where it can. Raises Refused where an annotation names an unknown port."""
+    """Return why a pod can't have a hook; None where it can. Raises Refused for an unknown port in an annotation."""
     system = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
     if system == "windows":  # which has no /bin/sh
         return WINDOWS

@@ -5,6 +5,7 @@ The annotations are read from the pod, then from its owners, the nearest first.
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, get_args
 
 import msgspec
@@ -80,20 +81,14 @@ _Carriers = Sequence[tuple[str, Mapping[str, str]]]
 
 def _found(carriers: _Carriers) -> Mapping[str, _Note]:
     """The nearest note of each field. What an owner says of its own kind of hook says nothing of another kind."""
-    found = {name: note for name, key in _KEYS.items() if (note := _nearest(key, carriers))}
+    found: dict[str, _Note] = {}
+    for (name, key), (distance, (where, notes)) in product(_KEYS.items(), enumerate(carriers)):
+        if key in notes and name not in found:
+            found[name] = _Note(f"{where}.annotations[{key}]", notes[key], distance)
     if "kind" not in found:
         return found
     near = found["kind"].distance
     return {name: note for name, note in found.items() if name == "seconds" or note.distance <= near}
-
-
-def _nearest(key: str, carriers: _Carriers) -> _Note | None:
-    found = (
-        _Note(f"{where}.annotations[{key}]", notes[key], distance)
-        for distance, (where, notes) in enumerate(carriers)
-        if key in notes
-    )
-    return next(found, None)
 
 
 def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:

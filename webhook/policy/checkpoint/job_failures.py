@@ -205,16 +205,15 @@ def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarn
     workload makes that Job, its author is told the price here, and the author of a Job when it is patched.
     """
     try:
-        told = [warning for job in _jobs(tree, row) for warning in _of_job(job, tree, row, adds=adds)]
+        told: list[AdmissionWarning] = []
+        for job in _jobs(tree, row):
+            if not (adds and _is_free(job.spec, tree)):
+                told += _said(job, adds=adds)
+            elif row.group_kind != JOB:
+                told.append(LOST_NODE)
         return tuple(dict.fromkeys((*told, *_never_again(tree, row))))
     except Refused:
         return ()
-
-
-def _of_job(job: JobSeen, tree: Tree, row: KindRow, *, adds: bool) -> Iterable[AdmissionWarning]:
-    if adds and _is_free(job.spec, tree):
-        return () if row.group_kind == JOB else (LOST_NODE,)
-    return _said(job, adds=adds)
 
 
 def _never_again(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:

@@ -84,7 +84,7 @@ def joined(modules: Iterable[tuple[str, str]]) -> str:
 
 
 def _gather(each: ast.Import | ast.ImportFrom, imports: defaultdict[str, set[str]]) -> None:
-    """What the joined text has to import; what comes from its own modules stands in it."""
+    """Gather what the joined text has to import; what comes from its own modules stands in it."""
     if isinstance(each, ast.Import):
         for name in each.names:
             imports[name.name]
@@ -179,7 +179,7 @@ def can_report(pod: Pod) -> bool:
 
 
 def report_variables(target: ReportTarget) -> Iterator[tuple[str, str]]:
-    """What a training reads that reports: the address, and the PEM of the CA that vouches for it."""
+    """Yield what a training reads that reports: the address, and the PEM of the CA that vouches for it."""
     yield "GPU_TIERS_REPORT", target.url
     yield "GPU_TIERS_REPORT_CA", target.ca
 
@@ -202,7 +202,7 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
 
 
 def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: str) -> Phrase | None:
-    """Why the listener can't be brought into a pod; None where it can."""
+    """Return why the listener can't be brought into a pod; None where it can."""
     if any(each.name == VOLUME and not _ours(each, image) for each in pod.spec.volumes):
         return Phrase("volume-taken", volume=VOLUME)
     if not image and _annotated(pod) > MOST_ANNOTATIONS:

@@ -140,7 +140,7 @@ class ContainerEnd(msgspec.Struct, frozen=True):
 
 
 class _Progress(msgspec.Struct, frozen=True):
-    """What a listener writes last into the termination message: times in seconds since 1970."""
+    """The last line of a listener in the termination message: times in seconds since 1970."""
 
     last_saved_step: Annotated[int, Meta(ge=0, le=2**53)]
     last_saved_at: float

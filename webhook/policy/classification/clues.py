@@ -76,7 +76,7 @@ def by_variable(subject: Subject) -> Hint | None:
 
 
 def by_what_is_around(subject: Subject) -> Hint | None:
-    """What the service account is called after, or the first word of a variable: VLLM_USE_V1, OLLAMA_HOST."""
+    """Tell by what the service account, or the first word of a variable, is called after: VLLM_USE_V1."""
     if subject.ends:
         return None
     account = subject.pod.spec.service_account_name[:LONGEST].lower()
@@ -90,7 +90,7 @@ def by_what_is_around(subject: Subject) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
-    """By the whole name of an environment variable."""
+    """Tell by the whole name of an environment variable."""
     entries = COMMANDS.variables.items()
     found = (workload_type for workload_type, commands in entries if pattern_of(commands).fullmatch(name.lower()))
     return next((Hint(workload_type, name) for workload_type in found), None)
@@ -98,7 +98,7 @@ def variable_hint(name: str) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
-    """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
+    """Tell by the last word that tells. What ends is no server, but maybe a server's benchmark."""
     for word in reversed(_words(name)):
         if word in WORDS.one_off_tasks:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
@@ -128,7 +128,7 @@ def by_image(subject: Subject) -> Hint | None:
 
 
 def by_server(subject: Subject) -> Hint | None:
-    """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
+    """Tell where both a name and an image say that it serves, read as for a workload that doesn't end."""
     named = by_name(structs.replace(subject, ends=False))
     if named is None or named.type is not SERVING or named.words in WORDS.one_off_tasks:
         return None
@@ -158,7 +158,7 @@ def is_system_image(image: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def image_hints(image: str) -> tuple[Hint, ...]:
-    """By words of the image's path and tag."""
+    """Tell by words of the image's path and tag."""
     path = image.partition("@")[0].lower()
     host, slash, rest = path.partition("/")
     if slash and ("." in host or ":" in host):

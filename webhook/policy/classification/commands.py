@@ -263,7 +263,7 @@ def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
 
 
 def _wrapped(text: str, *, ends: bool) -> Iterator[Hint]:
-    """By the second word, if it says work: what a wrapper starts is the program (runcmd train_unet)."""
+    """Tell by the second word, if it says work: what a wrapper starts is the program (runcmd train_unet)."""
     for match in _WRAPPED.finditer(text):
         workload_type = script_type(match.group("program"), ends=ends)
         if workload_type in (TRAINING, BATCH):
@@ -291,7 +291,7 @@ def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
 
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:
-    """By the first word that tells; a server of training (serve_trainer.py) is still a server."""
+    """Tell by the first word that tells; a server of training (serve_trainer.py) is still a server."""
     words = _words(name)
     if not words:
         return WorkloadType.TRAINING if any(True for _ in telling(name, WORDS.exercises)) else None

@@ -48,7 +48,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def basis(self) -> str:
-        """What the type rests on, where a guess is called one."""
+        """The reason for the type, where a guess is called one."""
         return self.text if self.grade >= Grade.Usual else f"a guess from {self.text}"
 
 
@@ -222,7 +222,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
-    """By the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
+    """Tell by the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
     for owner in reversed(owners):
         said = owner.row.type or owner.row.usual
         if said is not None:

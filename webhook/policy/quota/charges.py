@@ -103,7 +103,7 @@ def lent_from(chosen: Tier, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
 
 
 def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
-    """Whether a tenant is to demote, and can't: no lower tier takes what is over one of its rows.
+    """Tell whether a tenant is to demote, and can't: no lower tier takes what is over one of its rows.
 
     A row without a tier counts pods of every tier, so a lower one has no more room in it.
     """
@@ -166,7 +166,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 def reserved_for_queue(gpus: Decimal) -> Aside:
-    """What a sentence says after a row's usage of the part that is reserved for the queue."""
+    """Say after a row's usage how much of it is reserved for the queue."""
     return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
@@ -216,7 +216,7 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
 
 
 def is_held(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
-    """Whether a pod that is made now has to wait for its turn behind our gate.
+    """Tell whether a pod that is made now has to wait for its turn behind our gate.
 
     One that names its node can't: the API server takes no gate with it.
     """
@@ -273,7 +273,7 @@ MOST_NAMED = 5
 
 
 class GangPart(msgspec.Struct, frozen=True):
-    """So many like pods of a gang, the GPUs of each, and what they are charged together."""
+    """A number of like pods of a gang, the GPUs of each, and what they are charged together."""
 
     count: int
     gpus: Decimal
@@ -329,7 +329,7 @@ class StrandedGang(msgspec.Struct, frozen=True):
 
 
 def stranded(gangs: Sequence[StrandedGang]) -> Phrase:
-    """What is said of stranded gangs, some of them by name."""
+    """Tell of stranded gangs, of some by name."""
     if len(gangs) == 1:
         return Phrase("stranded-gang", gang=str(gangs[0]))
     return Phrase("stranded-gangs", gangs=first_of([*map(str, gangs)], MOST_NAMED))

@@ -61,7 +61,7 @@ def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
 
 
 def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
-    """Why a changed part of a GPU is refused on an existing pod: its tier and charge are of the part it had.
+    """Return why a changed part of a GPU is refused on an existing pod: its tier and charge are of the part it had.
 
     Also on one in deletion, which holds it for as long as its grace. One annotation beside another, which the policy
     need not count, would leave both unread.
@@ -251,7 +251,7 @@ _UNCOUNTED, _ADDS_NOTHING = Phrase("not-counted"), Phrase("adds-nothing")
 
 
 def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
-    """What a person should know of GPUs that the policy does not list."""
+    """Warn of GPUs that the policy does not list."""
     counts = {name: _counts(name, pod, policy) for name in _unlisted(pod, policy)}
     counts |= dict.fromkeys(_annotations(pod, policy), _UNCOUNTED)
     return tuple(AdmissionWarning("gpu-not-counted", name=name, counts=how) for name, how in counts.items())

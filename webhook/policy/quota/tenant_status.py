@@ -3,7 +3,7 @@
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Self, get_args
 
@@ -105,12 +105,8 @@ def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict
         selecting = [tenant.name for tenant in ranked if tenant.selects(namespace.labels)]
         for name in selecting[1:]:
             lost.setdefault(name, {}).setdefault(selecting[0], []).append(namespace.name)
-    return {name: Overlap(*_first(by_older)) for name, by_older in lost.items()}
-
-
-def _first(by_older: Mapping[str, list[str]]) -> tuple[str, tuple[str, ...]]:
-    older, namespaces = next(iter(by_older.items()))
-    return older, tuple(sorted(namespaces))
+    firsts = {name: next(iter(by_older.items())) for name, by_older in lost.items()}
+    return {name: Overlap(older, tuple(sorted(shared))) for name, (older, shared) in firsts.items()}
 
 
 def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
@@ -137,17 +133,13 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
 
 
 def _on_exceed(tenant: Tenant, count: Count) -> OnExceed:
-    """What is done with new pods that count on the rows that are over quota."""
+    """Return what is done with new pods that count on the rows that are over quota."""
     over = [row for row in tenant.rows if count.on(row) > row.hard]
     if all(row.holds for row in over):
         return "Hold"
-    return "Deny" if tenant.demotes and _no_way_round(over) else tenant.on_exceed
-
-
-def _no_way_round(over: Sequence[QuotaRow]) -> bool:
-    """Tells whether no lower tier has room where these rows have none."""
+    # No lower tier has room where a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over)
-    return total or all(row.tier is None for row in over)
+    return "Deny" if tenant.demotes and (total or all(row.tier is None for row in over)) else tenant.on_exceed
 
 
 _MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {
@@ -203,24 +195,18 @@ def _dated(condition: Status, found: TenantQuota, now: str) -> Status:
 
 
 def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Why a quota is not, or not wholly, in force: a word and a sentence."""
+    """Return why a quota is not, or not wholly, in force: a word and a sentence."""
     if found.problem is not None:
         effect = "the last good spec stays in force" if found.tenant else "this quota is not in force"
         return "Broken", f"{sentence(found.problem)}; {effect}"
     unknown = next(unknown_names(found.tenant, policy), None) if found.tenant else None
     if unknown is not None:
         return unknown
-    if overlap is not None:
-        return "Overlap", _lost(overlap)
-    return None
-
-
-def _lost(overlap: Overlap) -> str:
+    if overlap is None:
+        return None
     listed = first_of(overlap.namespaces, MOST_NAMES)
-    return (
-        f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
-        "make the two namespaceSelectors exclude each other"
-    )
+    applies = f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
+    return "Overlap", applies + "make the two namespaceSelectors exclude each other"
 
 
 def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[tuple[str, str]]:

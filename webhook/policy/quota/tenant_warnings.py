@@ -57,7 +57,7 @@ _IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
 
 
 def _in_force(policy: TierPolicy, coming: Collection[str]) -> bool:
-    """Whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
+    """Tell whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
     return {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}.issuperset(coming)
 
 

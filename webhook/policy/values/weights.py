@@ -225,7 +225,7 @@ class Weights:
         return families
 
     def _most(self, held: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
-        """Of one domain: what stands for GPUs by itself, or the one description that comes to more."""
+        """Return what stands for GPUs by itself in one domain, or the one description that comes to more."""
         counts = {name: count for name, count in held.items() if not describes(name)}
         others = ({name: count} for name, count in held.items() if describes(name))
         return max((counts, *others), key=self._sum)

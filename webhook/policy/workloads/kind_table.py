@@ -70,7 +70,7 @@ class Between(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
+    """The place of pod templates: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
     those. `left` tells how many still run or come, where pods that have succeeded are not made again. Of a gang `least`
@@ -117,7 +117,7 @@ class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a kind's controller does while its pods wait for quota, by the fields that say so.
+    """The fields by which a kind's controller goes on while its pods wait for quota.
 
     What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
     (tests/apiserver/test_hold_workloads.py) and with JobSet, LeaderWorkerSet, KubeRay, the training operator, Knative

@@ -10,7 +10,7 @@ from tests.builders.words import words
 from tests.builders.workloads import WorkloadBuilder
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.decide_workload import decide_workload
-from webhook.policy.quota.held_warnings import held_warnings
+from webhook.policy.quota.held import held_warnings
 from webhook.policy.workloads.kind_table import BUILT_IN
 
 ROLLING, CANARY = "spec.strategy.rollingUpdate.maxSurge", "spec.strategy.canary.maxSurge"
