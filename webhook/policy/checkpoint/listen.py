@@ -76,27 +76,17 @@ def joined(modules: Iterable[tuple[str, str]]) -> str:
         for each in tree.body:
             if isinstance(each, ast.Import | ast.ImportFrom):
                 end = (each.end_lineno or 0) + 1
-                _gather(each, imports)
+            if isinstance(each, ast.Import):
+                for found in each.names:
+                    imports[found.name]
+            elif isinstance(each, ast.ImportFrom) and not (each.module or "").startswith(("__future__", "listener.")):
+                imports[each.module or ""].update(found.name for found in each.names)
         says = (ast.get_docstring(tree) or "").partition("\n\n")[0].splitlines()  # the source says why, too
         parts.append([f"# ---- {name}", *(f"# {line}".rstrip() for line in says), "", *text.splitlines()[end - 1 :]])
     bodies = ("\n".join(part).rstrip() for part in parts)
-    return "\n\n\n".join([HEAD + "\n" + "\n".join(_written(imports)), *bodies]) + "\n"
-
-
-def _gather(each: ast.Import | ast.ImportFrom, imports: defaultdict[str, set[str]]) -> None:
-    """Gather what the joined text has to import; what comes from its own modules stands in it."""
-    if isinstance(each, ast.Import):
-        for name in each.names:
-            imports[name.name]
-    elif each.module != "__future__" and not (each.module or "").startswith("listener."):
-        imports[each.module or ""].update(name.name for name in each.names)
-
-
-def _written(imports: Mapping[str, set[str]]) -> list[str]:
     whole = [f"import {name}" for name, names in sorted(imports.items()) if not names]
-    return whole + [
-        f"from {name} import {', '.join(sorted(names))}" for name, names in sorted(imports.items()) if names
-    ]
+    named = [f"from {name} import {', '.join(sorted(names))}" for name, names in sorted(imports.items()) if names]
+    return "\n\n\n".join([HEAD + "\n" + "\n".join((*whole, *named)), *bodies]) + "\n"
 
 
 CODE = "/opt/gpu-tiers/python"
