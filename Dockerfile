@@ -23,7 +23,7 @@ RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation
  && /opt/gpu-tiers/bin/python -c "import pathlib, webhook; from webhook.objects.data_files import data_file as parse; \
       [parse('webhook', str(file)) for file in pathlib.Path(webhook.__file__).parent.rglob('*.yaml')]" \
  && mkdir /opt/gpu-tiers/python \
- && /opt/gpu-tiers/bin/python -c "from webhook.policy.checkpoint.listener_text import listener_texts as texts; \
+ && /opt/gpu-tiers/bin/python -c "from webhook.policy.checkpoint.listen import listener_texts as texts; \
       [open('/opt/gpu-tiers/python/' + name, 'w').write(text) for name, text in texts().items()]"
 
 FROM ${BASE}

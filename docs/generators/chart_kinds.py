@@ -4,10 +4,10 @@ import yaml
 
 from webhook.config.model import HookSection
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
-from webhook.policy.unknown_keys import LIKE_OURS
-from webhook.policy.values.accelerators import table
+from webhook.policy.metadata_keys import LIKE_OURS
 from webhook.policy.values.tier_policy import USUAL_NAMES
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.values.weights import table
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 _HEAD = """\
 # Made from webhook/policy/workloads/kinds/ by `make generate`; change that, not this file.

@@ -5,12 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from generators.tables import anchor, bullet, code, either, filled, table, words
-from webhook.policy.classification.clues import PORTS
-from webhook.policy.classification.vocabulary import COMMANDS, WORDS, Commands, Phrases
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import POD_LABELS, KindRow, Templates
+from webhook.policy.classification.commands import COMMANDS, WORDS, Commands, Phrases
+from webhook.policy.workloads.kind_table import BUILT_IN, POD_LABELS, KindRow, Templates, WorkloadType
 from webhook.policy.workloads.pod_counts import once
-from webhook.policy.workloads.workload_types import WorkloadType
 
 DOCS = Path(__file__).resolve().parents[1]
 _WORDS = re.compile(r"(?<=<!-- words: )(.+?) -->\n.*?(?=<!-- /words -->)", re.DOTALL)
@@ -135,7 +132,7 @@ def _words() -> Iterator[tuple[str, str]]:
     yield from _section("Words of images", _by_type(WORDS.image_words))
     yield from _section("Words of names", _by_type(WORDS.name_words))
     yield from _section("Words of serving or batch", {}, WORDS.one_off_tasks)
-    yield from _section("Ports", _by_type({str(port): workload_type for port, workload_type in PORTS.items()}))
+    yield from _section("Ports", _by_type({str(port): workload_type for port, workload_type in WORDS.ports.items()}))
 
 
 def _section(

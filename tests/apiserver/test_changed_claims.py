@@ -171,13 +171,13 @@ def test_the_claim_of_a_pod_whose_author_wrote_its_node_is_made_smaller_and_larg
     installed: Installed, namespace: str, tenant: str, devices_on: str
 ) -> None:
     """No scheduler has given its claim anything, so it can be deleted again and again."""
-    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     pod = claiming("there", resourceClaimName="mine")
     pod["spec"] = {key: value for key, value in pod["spec"].items() if key != "nodeSelector"} | {"nodeName": devices_on}
     assert installed.create(pod, namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
     delete(installed, "resourceclaim/mine", namespace)
-    assert installed.create(claim("mine", 1), namespace).code == 0
+    assert installed.create(a_claim("mine", 1).unplaced(), namespace).code == 0
     installed.cluster.kubectl("annotate", "pod/there", f"--namespace={namespace}", "example.com/event=one")
     assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr
 
@@ -186,7 +186,7 @@ def test_the_claim_of_a_pod_whose_author_wrote_its_node_is_made_smaller_and_larg
 def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace: str, devices_on: str) -> None:
     """Else they would be given to another pod as well, and the claim be made anew for as many more."""
     kubectl, here = installed.cluster.kubectl, f"--namespace={namespace}"
-    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("runs", devices_on, resourceClaimName="mine"), namespace).code == 0
     installed.eventually(lambda: allocated(installed, namespace) == 2, "the devices")
     patch = '--patch={"metadata":{"finalizers":null}}'
@@ -205,7 +205,7 @@ def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
 ) -> None:
     """A pod with a controller waits a second; meanwhile its claim grows, and another pod makes room."""
     assert installed.create(gpu_pod("full", 2), namespace).code == 0
-    assert installed.create(claim("mine", 1), namespace).code == 0
+    assert installed.create(a_claim("mine", 1).unplaced(), namespace).code == 0
     boss = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "boss"}}
     made = json.loads(installed.create(boss, namespace, "--output=json").stdout)
     owner = {
@@ -220,7 +220,7 @@ def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
     with ThreadPoolExecutor() as pool:
         waits = pool.submit(installed.create, pod, namespace)
         delete(installed, "resourceclaim/mine", namespace)
-        grown = pool.submit(installed.create, claim("mine", 8), namespace)
+        grown = pool.submit(installed.create, a_claim("mine", 8).unplaced(), namespace)
         room = ("delete", "pod/full", f"--namespace={namespace}", "--grace-period=0", "--force")
         installed.cluster.kubectl(*room)
         assert waits.result().code or grown.result().code

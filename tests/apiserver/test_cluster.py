@@ -29,7 +29,7 @@ from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, Tiers
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.workload import Devices
 
 pytestmark = pytest.mark.apiserver

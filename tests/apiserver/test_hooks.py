@@ -8,8 +8,7 @@ import yaml
 
 from installation.helm import ROOT
 from webhook.policy.checkpoint.hook_kinds import ROWS
-from webhook.policy.checkpoint.listen import ANNOTATIONS, listener
-from webhook.policy.checkpoint.listener_text import listener_texts
+from webhook.policy.checkpoint.listen import ANNOTATIONS, listener, listener_texts
 
 from .another_webhook import AnotherWebhook
 from .installed import Installed, Tree, gpu_pod

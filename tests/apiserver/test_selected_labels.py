@@ -10,7 +10,7 @@ from installation.workload_crds import crd
 from localcluster.crds import add_crds, delete_crd
 from webhook.policy.assignment.kueue import PRIORITY_CLASS
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.written_keys import WRITTEN
+from webhook.policy.metadata_keys import WRITTEN
 
 from .installed import Installed, Tree, gpu_pod
 from .test_kueue import KUEUES

@@ -3,7 +3,7 @@
 from tests.builders.built import Built, Tree
 from tests.builders.pods import IMAGE, PodBuilder, a_pod
 from webhook.objects.view import view
-from webhook.policy.devices.devices import ResourceSlice
+from webhook.policy.devices import ResourceSlice
 
 DEVICE_CLASS = "gpu.nvidia.com"
 """NVIDIA's class for whole GPUs, which bears the name of its driver."""

@@ -18,8 +18,8 @@ from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
-from webhook.policy.workloads.workload_types import WorkloadType
 
 HOUSE_CLASS = PriorityClass("house", 900)
 SYSTEM_CLASS = PriorityClass("system-node-critical", 2_000_001_000)

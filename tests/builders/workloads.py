@@ -3,7 +3,7 @@
 from tests.builders.built import Built
 from tests.builders.pods import PodBuilder, a_pod
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.workload import Workload, workload
 
 

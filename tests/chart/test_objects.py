@@ -8,8 +8,8 @@ import pytest
 
 from webhook.page.readers import RIGHT
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
-from webhook.policy.quota.shares import ANNOTATIONS
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.quota.demand import ANNOTATIONS
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.pod_groups import LOOKED_UP
 from webhook.server.drain import Drain
 from webhook.server.request_limits import Limits

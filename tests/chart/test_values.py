@@ -19,7 +19,7 @@ from webhook.config.model import (
     TierSection,
 )
 from webhook.config.sections import OwnKindSection
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 from .conftest import Refuse, Render
 from .helm import CHART, Chart, Manifest

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 from .conftest import Render
 from .helm import CHART, Chart, Manifest, helm

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from webhook.objects.refusal import Reason
-from webhook.policy.classification.vocabulary import LONGEST as COMMAND_READ
+from webhook.policy.classification.commands import LONGEST as COMMAND_READ
 from webhook.report.lint import AUDIT_RULES, RULES
 from webhook.sentences.fixes import FIXES
 from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS

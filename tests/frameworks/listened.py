@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from webhook.policy.checkpoint.listener_text import listener_texts
+from webhook.policy.checkpoint.listen import listener_texts
 
 from .environments import environment
 from .training import ABORTED, Line, Run, Training

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.checkpoint.listener_text import LISTENER
+from webhook.policy.checkpoint.listen import LISTENER
 
 from .environments import environment
 from .listened import PROGRAMS, Record, delivered

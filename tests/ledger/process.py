@@ -34,7 +34,7 @@ from webhook.ledger.protocol import (
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.charges import Charge, Shortfall, StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
-from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.quota.tenant_status import Count, Status
 
 H = 75.0
 TICK = 1e-6

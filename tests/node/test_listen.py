@@ -9,7 +9,7 @@ import pytest
 from demonstration.workloads import Tree, create, gpu_pod, keeping_data, publish_code, training_job
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
-from webhook.policy.checkpoint.listener_text import listener_texts
+from webhook.policy.checkpoint.listen import listener_texts
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 

@@ -17,7 +17,7 @@ from installation.image import project_image_name
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 from tests.frameworks.environments import torch_in_pods
-from webhook.policy.checkpoint.listener_text import listener_texts
+from webhook.policy.checkpoint.listen import listener_texts
 
 from .backoff import forget_the_backoff
 from .release import Release

@@ -16,9 +16,9 @@ from tests.property.pods import OWNERS, TIERS, pods
 from webhook.admission.patch import escaped
 from webhook.admission.review import BadReview, Request, decode
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
+from webhook.policy.metadata_keys import MARKS, WRITTEN
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.written_keys import MARKS, WRITTEN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 hostile = settings(suppress_health_check=list(HealthCheck))
 

@@ -8,7 +8,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.view import view
 from webhook.policy.checkpoint.hook_plan import plan_hook
 from webhook.policy.quota.demand import demand_of
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 
 @given(JSON)

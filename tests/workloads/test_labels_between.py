@@ -11,8 +11,7 @@ from webhook.cli.manifests.documents import Document, documents
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.manifests.offline import judge_for
 from webhook.objects.view import steps, with_at
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 from webhook.policy.workloads.templates import own_templates
 from webhook.sentences.sentence import sentence
 

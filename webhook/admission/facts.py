@@ -14,11 +14,10 @@ from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpe
 from webhook.objects.refusal import OBJECT, Missing, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import Tree
 from webhook.policy.assignment.kueue import without_default_classes
-from webhook.policy.values.facts import Facts, Group, Namespace
-from webhook.policy.values.namespace_selector import NamespaceSelector
+from webhook.policy.values.facts import Facts, Group, Namespace, NamespaceSelector
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
 from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, group_number, workload
 

@@ -18,10 +18,9 @@ from webhook.policy.assignment.request import GANG, TIER_LABEL, TierRequest
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
-from webhook.policy.placement.plan import PlacementPlan
-from webhook.policy.placement.schedulers import SchedulingPlan
+from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
+from webhook.policy.placement import PlacementPlan, SchedulingPlan
 from webhook.policy.quota.claimed import CLAIMED, claimed
-from webhook.policy.written_keys import EVICTABLE_VOLUMES, due
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"

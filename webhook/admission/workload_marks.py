@@ -22,7 +22,6 @@ from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, at, read, steps
 from webhook.policy.assignment.kueue import (
-    COPIED_TO_TEMPLATES,
     PRIORITY_CLASS,
     QUEUE_CLASS,
     queues_workload,
@@ -30,16 +29,15 @@ from webhook.policy.assignment.kueue import (
 )
 from webhook.policy.assignment.request import class_asked
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
-from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload, lower_tiers, made_by_another
+from webhook.policy.metadata_keys import due
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Scheduling, TierPolicy
 from webhook.policy.values.tiers import live_class
-from webhook.policy.workload_fit import lower_tiers
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 from webhook.policy.workloads.workload import Member
-from webhook.policy.written_keys import due
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
@@ -124,7 +122,7 @@ def _tell_kueue(written: _Written, decision: WorkloadDecision, facts: Facts, pol
     own, name = facts.owners[0], workload_class_due(facts.owners[0], decision.assignment)
     if name is None or not queues_workload(facts, policy):
         return
-    copies = own.members if own.kind in COPIED_TO_TEMPLATES else ()
+    copies = own.members if own.row.kueue == "Copies" else ()
     for path in ("", *(member.path for member in copies if written.reaches(member))):
         written.queue_class(path, name)
 

@@ -22,12 +22,21 @@ from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.assignment.kueue import changed_class
-from webhook.policy.decide_workload import WorkloadDecision, decide_workload, gang_in_two_tiers, unlisted_in
+from webhook.policy.decide_workload import (
+    WorkloadDecision,
+    counted_while_held,
+    decide_workload,
+    fit_of,
+    gang_fit,
+    gang_in_two_tiers,
+    growth_told,
+    lower_tiers,
+    unlisted_in,
+)
 from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.workload_fit import counted_while_held, fit_of, gang_fit, growth_told, lower_tiers
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.workload import is_suspended
 
 

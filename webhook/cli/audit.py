@@ -41,9 +41,8 @@ from webhook.objects.pods import Pod
 from webhook.objects.quantities import written_gpus
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import view
-from webhook.policy.quota.charges import tier_counted
+from webhook.policy.quota.charges import named_flavor, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, shared_by
-from webhook.policy.quota.flavors import named_flavor
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import class_in_force
 from webhook.report.audit_report import AuditReport, audit_report, quota_note

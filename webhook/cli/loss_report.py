@@ -10,7 +10,7 @@ import typer
 
 from webhook.cli.ask_prometheus import NoAnswer, PrometheusOption, numbers, require_since
 from webhook.cli.output import Answer, Table, fail, write
-from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.shown import Shown
 from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS
 

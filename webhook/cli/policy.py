@@ -27,8 +27,8 @@ from webhook.cli.progress import Steps
 from webhook.cluster.offline import ClusterAbout
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
-from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_status import unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier

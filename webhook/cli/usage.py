@@ -13,7 +13,7 @@ from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cluster.listed import tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.at_risk_now import RisksOf, TenantAtRisk, read_risks
 from webhook.report.shown import Shown
 from webhook.report.tenants import RowShown, TenantShown, tenant_shown

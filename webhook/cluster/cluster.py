@@ -17,8 +17,7 @@ from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow, KindTable
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
 from webhook.policy.workloads.workload import Devices, Workload
 

@@ -10,7 +10,7 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.objects.view import View, read
-from webhook.policy.checkpoint.outcome import ContainerEnd
+from webhook.policy.checkpoint.work_lost import ContainerEnd
 
 LONGEST = 3600.0
 """Seconds for which the end of a pod is waited for: a grace period is rarely longer."""

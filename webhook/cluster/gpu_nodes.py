@@ -13,7 +13,7 @@ from webhook.objects.node_fit import Taint
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View, read
-from webhook.policy.quota.flavors import flavor_on
+from webhook.policy.quota.charges import flavor_on
 from webhook.policy.values.tier_policy import TierPolicy
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

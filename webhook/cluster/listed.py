@@ -19,7 +19,7 @@ from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.view import Tree, View, read
-from webhook.policy.devices.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
+from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
 from webhook.policy.quota.tenant_quotas import (
     API_VERSION,
     PLURAL,

@@ -42,8 +42,7 @@ from webhook.objects.view import Tree, View, read, view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group
 from webhook.policy.workloads.claims import GROUP
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
+from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup, named_groups
 from webhook.policy.workloads.workload import Devices, Workload
 

@@ -36,8 +36,7 @@ from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.claims import GROUP
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
+from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.sentences.sentence import told

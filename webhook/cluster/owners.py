@@ -15,8 +15,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import LONGEST_UID, Named, OwnerReference
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, at, view
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
+from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.workload import Workload, workload
 from webhook.sentences.sentence import sentence
 

@@ -28,7 +28,7 @@ from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.checkpoint.hook_kinds import tells
 from webhook.policy.classification.classify import classify
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.sentences.sentence import sentence
 
 

@@ -20,12 +20,11 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
-from webhook.policy.quota.charges import tier_counted
+from webhook.policy.quota.charges import named_flavor, tier_counted
 from webhook.policy.quota.demand import asked_of, demand_held, gpu_holders, peak_request
-from webhook.policy.quota.flavors import named_flavor
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
-from webhook.policy.workloads.workload_types import WorkloadType
 
 NOTHING = Decimal(0)
 

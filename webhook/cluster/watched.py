@@ -26,8 +26,8 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import read, view
-from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
+from webhook.policy.quota.tenant_status import Overlap, overlaps
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among

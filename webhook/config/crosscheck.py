@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from webhook.config.errors import steps_to
 from webhook.config.model import PolicyFile
 from webhook.objects.view import Tree
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 
 def crosscheck(file: PolicyFile) -> list[str]:

@@ -29,8 +29,7 @@ from webhook.policy.values.tier_policy import (
     TierPolicy,
 )
 from webhook.policy.values.tiers import Tier, Tiers
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import BUILT_IN, WorkloadType
 
 DEFAULT_PRESET = "four-tier"
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "demoteTo", "rules")

@@ -33,7 +33,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
 from webhook.policy.values.tier_policy import HookKind, Telling
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 HIGHEST_VALUE = 1_000_000_000
 """User-made PriorityClasses end here; above lie the system's (API doc of PriorityClass)."""

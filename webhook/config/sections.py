@@ -11,12 +11,9 @@ from pydantic.alias_generators import to_camel
 
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
-from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.placement import UNNAMED
 from webhook.policy.values.tier_policy import USUAL_NAMES, Placement, Queue, Scheduling, Strategy, System
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.rows import holder_of, row_over
-from webhook.policy.workloads.kinds.table import KindRow
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import BUILT_IN, KindRow, WorkloadType, holder_of, row_over
 
 
 class Section(BaseModel):

@@ -24,10 +24,9 @@ from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Metadata, OwnerReference, Pod
 from webhook.objects.quantities import written
 from webhook.objects.view import Tree, View, read, view
-from webhook.policy.checkpoint.at_risk import LastSave, Work, work_since
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.listen import VOLUME
-from webhook.policy.checkpoint.outcome import KILLED, Outcome, outcome_of, saved_last
+from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work, outcome_of, saved_last, work_since
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of

@@ -28,7 +28,7 @@ from webhook.objects.managed_fields import ManagedFields
 from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, at, mapped, read
-from webhook.policy.checkpoint.eviction_cost import MOST, boost, room_between, save_time
+from webhook.policy.checkpoint.work_lost import MOST, boost, room_between, save_time
 from webhook.policy.values.tier_policy import TierPolicy
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from webhook.controllers.placements import seconds_between
 from webhook.ledger.leader.queue import Queued
 from webhook.policy.quota.charges import together
 from webhook.policy.quota.held import HeldLine, HeldPlace
-from webhook.policy.quota.usage_status import Status
+from webhook.policy.quota.tenant_status import Status
 
 INTERVAL = 1.0
 """Seconds for which what is shown of a line stays at least."""

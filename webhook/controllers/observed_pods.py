@@ -32,9 +32,8 @@ from webhook.ledger.protocol import Gated, Holding
 from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE
 from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import gang_beyond
-from webhook.policy.quota.charges import Charge, charge_of, tier_counted
+from webhook.policy.quota.charges import Charge, charge_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import NOTHING
-from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.quota.held import TOLD
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices

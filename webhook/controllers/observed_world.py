@@ -38,11 +38,10 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, read
 from webhook.policy.quota.charges import Charge, StrandedGang, stranded
-from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.held import NOT_OPENED
-from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.quota.tenant_status import Count, Status, conditions_of
 from webhook.policy.values.tier_policy import Mode
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.workload import has_ended, is_partly_done, is_suspended
 from webhook.sentences.sentence import sentence
 

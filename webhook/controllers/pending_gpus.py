@@ -16,7 +16,7 @@ from webhook.cluster.watched import Watched
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.ledger.protocol import Holding
 from webhook.objects.quantities import written
-from webhook.policy.quota.usage_status import Status
+from webhook.policy.quota.tenant_status import Status
 from webhook.policy.values.tenants import QuotaRow
 
 LOOK = 10.0

@@ -18,7 +18,7 @@ from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.policy.namespace_labels import namespace_warnings
+from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import EVENT, Latest, Preemption
 from webhook.sentences.sentence import sentence

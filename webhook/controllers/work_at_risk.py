@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.ledger.protocol import Holding
-from webhook.policy.checkpoint.at_risk import LastSave
+from webhook.policy.checkpoint.work_lost import LastSave
 from webhook.report.at_risk_now import RisksOf
 
 SOONEST = 5.0

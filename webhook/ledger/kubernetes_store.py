@@ -20,7 +20,7 @@ from webhook.ledger.books import free_for_queue, usage_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of
-from webhook.policy.quota.usage_status import Count, usage_status
+from webhook.policy.quota.tenant_status import Count, usage_status
 from webhook.policy.values.tenants import Tenant
 
 WriteOutcome = Literal["written", "conflict", "failed"]

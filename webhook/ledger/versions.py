@@ -18,7 +18,7 @@ from webhook.ledger.draft import Draft, NotNow
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import Status
+from webhook.policy.quota.tenant_status import Status
 from webhook.policy.values.tenants import Tenant, Usage
 
 LONG_AGO = float("-inf")

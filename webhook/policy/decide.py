@@ -20,24 +20,31 @@ from webhook.policy.assignment.steps import assign, earlier_assignment, type_giv
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.devices.without_eviction import evicts_others, without_eviction
-from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
-from webhook.policy.placement.schedulers import UNNAMED, SchedulingPlan, plan_scheduling
+from webhook.policy.devices import evicts_others, without_eviction
+from webhook.policy.metadata_keys import unknown_keys
+from webhook.policy.placement import (
+    UNNAMED,
+    PlacementPlan,
+    SchedulingPlan,
+    plan_placement,
+    plan_scheduling,
+    with_node_selector,
+)
 from webhook.policy.quota.charges import (
     Charge,
     Fit,
     GangPart,
     Shortfall,
+    flavor_of,
+    flavor_on,
     never_fits,
     reserved_for_queue,
     shortfall,
     tier_counted,
 )
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
-from webhook.policy.quota.flavors import flavor_of, flavor_on
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
-from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -142,29 +149,22 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     return pod_fit(short, tenant, acceptable(asked), rooms, f"group {group}" if is_whole else POD)
 
 
-def pod_fits_ever(decision: Decision) -> Fit:
-    """The refusal of a pod for which a row is too small, whatever else draws on it."""
-    charge, tenant = decision.charge, decision.tier_request.facts.tenant
-    row = never_fits(charge, tenant) if charge and tenant else None
-    if charge is None or tenant is None or row is None:
-        return Fit()
-    return pod_fit(Shortfall(charge, row, {}), tenant, acceptable(decision.tier_request))
-
-
 def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
-    """What is said of a pod that waits for its turn: the refusal where it never fits, or which row has no room for it.
+    """Return the refusal of a queued pod that never fits, or a warning of the row that has no room for it now.
 
     `reserved` is the part of the usage that is reserved for the queue.
-
-    The row is for a person who makes a pod: of others it is said when their workload is applied.
     """
-    fit, asked, charge = pod_fits_ever(decision), decision.tier_request, decision.charge
-    tenant = asked.facts.tenant
-    if fit.refusal or charge is None or tenant is None or asked.pod.metadata.controller is not None:
-        return fit
+    asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
+    if charge is None or tenant is None:
+        return Fit()
+    # 1. A row may be too small for it, whatever else draws on that.
+    small = never_fits(charge, tenant)
+    fit = pod_fit(Shortfall(charge, small, {}), tenant, acceptable(asked)) if small else Fit()
     short = shortfall((charge,), tenant, usage)
-    if short is None:
+    if fit.refusal or short is None or asked.pod.metadata.controller is not None:
         return fit
+
+    # 2. The row is for a person who makes a pod: of others it is said when their workload is applied.
     row = short.row
     told = AdmissionWarning(
         "pod-waits",
@@ -190,7 +190,7 @@ def pod_fit(
     native: Mapping[str, NativeRoom] = NOWHERE,
     what: Phrase | str = POD,
 ) -> Fit:
-    """What is said of a pod whose charge falls short, with those of the tiers in which it would fit."""
+    """Return the refusal of a pod whose charge falls short, with those of the tiers in which it would fit."""
     return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant)
 
 
@@ -211,7 +211,9 @@ def decision_with(
     placement = plan_placement(pod, asked.facts, policy.kinds, wanted) if wanted else None
     needed = GangPart(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None
     charge, live = _charge(asked, assignment, demand, count), _live(assignment, asked)
-    scheduling = _scheduling(asked, assignment.tier)
+    # The policy says something for the tier, or a scheduler with queues places the pod.
+    placed = assignment.tier and (tier in policy.scheduling or pod.spec.scheduler_name in policy.systems)
+    scheduling = plan_scheduling(pod, asked.facts, policy, assignment.tier) if assignment.tier and placed else None
     return Decision(asked, assignment, live, hook, charge, needed, placement=placement, scheduling=scheduling)
 
 
@@ -220,17 +222,11 @@ def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:
     return Decision(asked, assignment, _live(assignment, asked))
 
 
-def _scheduling(asked: TierRequest, tier: Tier | None) -> SchedulingPlan | None:
-    """None where the policy says nothing for the tier, and no scheduler with queues places the pod."""
-    pod, policy = asked.pod, asked.policy
-    if tier is None or (tier.name not in policy.scheduling and pod.spec.scheduler_name not in policy.systems):
-        return None
-    return plan_scheduling(pod, asked.facts, policy, tier)
-
-
 def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
-    shared = shared_by(asked.facts.devices, asked.policy)
-    tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(asked)
+    """The charge of so many pods. A kept class counts in the rows of a tier, by its value."""
+    shared, live = shared_by(asked.facts.devices, asked.policy), asked.facts.classes.get(asked.class_name)
+    kept = tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)
+    tier = assignment.tier.name if assignment.tier else kept
     return Charge(held_by(count, demand, shared), tier, _flavor(asked, assignment.tier), shared if count else {})
 
 
@@ -247,9 +243,3 @@ def _live(assignment: Assignment, asked: TierRequest) -> PriorityClass | None:
     if assignment.tier is None:
         return None
     return live_class(assignment.tier, asked.facts.classes, adoption=asked.policy.adoption)
-
-
-def _tier_of_kept_class(asked: TierRequest) -> str | None:
-    """The tier in whose rows a kept class counts, by its value."""
-    live = asked.facts.classes.get(asked.class_name)
-    return tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)

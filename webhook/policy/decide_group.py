@@ -35,8 +35,8 @@ from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Member, Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class GroupDecision(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
 
 
 def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
-    """Why no PodGroup can be made of a template whose class does not exist; the API server takes it all the same."""
+    """Return why no PodGroup can be made of a template: its class does not exist, and the API server takes it."""
     for field, each in found.templates():
         if each.priority_class_name and each.priority_class_name not in facts.classes:
             return Refusal(
@@ -161,7 +161,7 @@ def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -
 
 
 def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal | None:
-    """Why a Workload can't have one tier: two of its templates name different ones; None where they don't.
+    """Return why a Workload can't have one tier: two of its templates name different ones; None where they don't.
 
     The API server of 1.37 refuses these too, without their names, and that of 1.36 lets them pass.
     """
@@ -210,20 +210,15 @@ def _tier_of_group(
     if owner is None:
         return decision_on_group(own, assignment_of(own))
     member = max(owner.members, key=lambda each: _held(each, policy))
-    theirs = _of_its_pods(member, facts, policy)
+    evidence = classify(member.template, facts.owners, policy.kinds)
+    of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
+    theirs = tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
     assignment = _demoted_before(own, theirs, borne) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
         # The assignment of all pods of a template, as their tenant has room for them.
         charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
         assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
-
-
-def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierRequest:
-    """What the pods of a template ask for."""
-    evidence = classify(member.template, facts.owners, policy.kinds)
-    of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
-    return tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
 
 
 def _demoted_before(own: TierRequest, theirs: TierRequest, borne: str) -> Assignment | None:
@@ -237,10 +232,22 @@ def _demoted_before(own: TierRequest, theirs: TierRequest, borne: str) -> Assign
 
 def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:
     """The assignment of the owner's pods. Raises Refused where the group names another tier."""
-    assignment = assignment_of(theirs)
-    for field, named, tier in _named(own, theirs):
-        if tier != (assignment.tier.name if assignment.tier else None):
-            raise _unlike_its_owner(field, named, owner, assignment)
+    assignment, tier = assignment_of(theirs), own.policy.tiers.of_class(own.class_name)
+    named = [(f"metadata.labels[{TIER_LABEL}]", own.label, own.label)] if own.label is not None else []
+    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:  # which it would be copied from
+        named.append(("spec.priorityClassName", own.class_name, tier.name))
+    due = assignment.tier.name if assignment.tier else None
+    for field, written, name in named:
+        if name != due:
+            raise Refused(
+                Reason.CONTRADICTION,
+                "unlike-owner",
+                field,
+                written=written,
+                owner=str(owner),
+                tier=due or Phrase("without-tier"),
+                reason=assignment.reason,
+            )
     return assignment
 
 
@@ -248,25 +255,3 @@ def _held(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
     """The GPUs of all its pods, then of one: there may be none of them now."""
     demand = demand_of(member.template, member.devices, policy)
     return demand * member.count, demand
-
-
-def _named(own: TierRequest, theirs: TierRequest) -> Iterator[tuple[str, str, str | None]]:
-    """Where a group names a tier, what it writes, and which tier that is. A class of its pods is copied from them."""
-    tier = own.policy.tiers.of_class(own.class_name)
-    if own.label is not None:
-        yield f"metadata.labels[{TIER_LABEL}]", own.label, own.label
-    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:
-        yield "spec.priorityClassName", own.class_name, tier.name
-
-
-def _unlike_its_owner(field: str, written: str, owner: Workload, assignment: Assignment) -> Refused:
-    tier = assignment.tier.name if assignment.tier else Phrase("without-tier")
-    return Refused(
-        Reason.CONTRADICTION,
-        "unlike-owner",
-        field,
-        written=written,
-        owner=str(owner),
-        tier=tier,
-        reason=assignment.reason,
-    )

@@ -1,8 +1,9 @@
-"""Decides on a workload: on the pods of each template, and on all together."""
+"""Decides on a workload: on the pods of each template, on all together, and how they fit their tenant's quota."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -14,22 +15,33 @@ from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
-from webhook.policy.assignment.limits import class_within_ceiling
+from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to
 from webhook.policy.assignment.request import Assignment, names_a_tier, tier_request
 from webhook.policy.assignment.steps import type_warnings
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings
-from webhook.policy.quota.charges import Charge, GangDemand, gang_of
+from webhook.policy.devices import evicted_by
+from webhook.policy.metadata_keys import unknown_keys
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
-from webhook.policy.quota.held_warnings import held_warnings
-from webhook.policy.unknown_keys import unknown_keys
+from webhook.policy.quota.held import held_warnings
+from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
+from webhook.policy.quota.refusals import (
+    Applied,
+    drawn,
+    fit_over_quota,
+    growth_warnings,
+    no_room_for_gang,
+    whole_fit,
+)
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended, manager_elsewhere
-from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class WorkloadDecision(msgspec.Struct, frozen=True):
@@ -77,12 +89,12 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def names_node(self) -> bool:
-        """Whether any of its pods with GPUs names one: the API server takes no gate with them, so they can't wait."""
+        """Tell whether a pod of its with GPUs names one: the API server takes no gate with them, so they can't wait."""
         return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
 
     @property
     def waits(self) -> bool:
-        """Whether any of its pods wait for their turn."""
+        """Tell whether any of its pods wait for their turn."""
         tenant = self.facts.tenant
         return tenant is not None and not self.elsewhere and _waits(self.decisions, tenant)
 
@@ -113,7 +125,9 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told = [warning for each in decisions for warning in each.assignment.warnings]
     told += unlisted_in(facts, policy)
     told += _warnings(tree, decisions, facts, elsewhere=elsewhere)
-    gang = None if elsewhere or is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
+    # Another workload may be the gang, and make this one.
+    whole = gang_among(facts.owners) is facts.owners[0] and not (elsewhere or is_suspended(tree) or has_ended(tree))
+    gang = gang_of([each.least for each in decisions if each.least]) if whole else None
     if gang is not None:
         _refuse_named_node(facts, decisions)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang, elsewhere)
@@ -126,13 +140,6 @@ def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...
         return ()
     told = (warning for member in facts.owners[0].members for warning in unlisted_warnings(member.template, policy))
     return tuple(dict.fromkeys(told))
-
-
-def _gang(decisions: tuple[Decision, ...], facts: Facts) -> GangDemand | None:
-    """The workload as a gang; None where it is none, or where another is that makes it."""
-    if gang_among(facts.owners) is not facts.owners[0]:
-        return None
-    return gang_of([each.least for each in decisions if each.least])
 
 
 def _refuse_named_node(facts: Facts, decisions: tuple[Decision, ...]) -> None:
@@ -152,17 +159,13 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     for member, demand in zip(members, demands, strict=True):
         with _placed(member):
             if any(demands) or names_a_tier(member.template, policy):
-                yield _of_template(member, demand, facts, policy)
+                owners = (*member.makers, *facts.owners)
+                evidence = classify(member.template, [each for each in owners if not each.place], policy.kinds)
+                of_member = structs.replace(facts, devices=member.devices, owners=owners)
+                asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+                yield decision_with(asked, assignment_of(asked), demand, member.count, member.least)
             else:
                 class_within_ceiling(member.template, facts, policy)
-
-
-def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPolicy) -> Decision:
-    owners = (*member.makers, *facts.owners)
-    evidence = classify(member.template, [each for each in owners if not each.place], policy.kinds)
-    of_member = structs.replace(facts, devices=member.devices, owners=owners)
-    asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
-    return decision_with(asked, assignment_of(asked), demand, member.count, member.least)
 
 
 def _demand(member: Member, policy: TierPolicy) -> Decimal:
@@ -209,11 +212,16 @@ def _warnings(
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
     if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
-        yield from held_warnings(tree, own.kind)
+        yield from held_warnings(tree, own.row)
     yield from _told_by_one_template(decisions, own)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
-        yield from _off_its_nodes(each.tier_request.pod, facts)
+        # The API server refuses pods that ask for other nodes than their namespace gives them, out of sight of the
+        # person who applies the workload.
+        asked, selector = each.tier_request.pod.spec.node_selector, facts.namespace.selector
+        for key in selector.conflicts(each.tier_request.pod) if selector else ():
+            value = selector.labels[key] if selector else ""
+            yield AdmissionWarning("node-selector", key=key, own=asked[key], value=value)
         yield from eviction_warnings(each)
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
@@ -221,7 +229,7 @@ def _warnings(
     saving = next((each for each in decisions if each.saves), None)
     if saving is not None:
         adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
-        yield from job_warnings(tree, facts.owners[0].kind, adds=adds)
+        yield from job_warnings(tree, own.row, adds=adds)
 
 
 def _told_by_one_template(decisions: tuple[Decision, ...], own: Workload) -> Iterator[AdmissionWarning]:
@@ -243,8 +251,10 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
     first: tuple[str, str] | None = None
     for member in own.members:
         assignment = decided.get(id(member.template))
-        if not member.least or assignment is None or assignment.tier is None or not _names_its_own(assignment):
+        if not member.least or assignment is None or assignment.tier is None:
             continue
+        if assignment.step not in ("label", "class") or assignment.bearer or assignment.template:
+            continue  # neither the template nor what lies between it and its workload names the tier
         field, tier = member.placed_field(assignment.asked), assignment.tier.name
         first = first or (field, tier)
         if tier != first[1]:
@@ -260,21 +270,114 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
     return None
 
 
-def _names_its_own(assignment: Assignment) -> bool:
-    """Tells whether a template, or what lies between it and its workload, names the tier itself."""
-    return assignment.step in ("label", "class") and not (assignment.bearer or assignment.template)
+def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> Fit:
+    """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could.
 
-
-def _off_its_nodes(template: Pod, facts: Facts) -> Iterator[AdmissionWarning]:
-    """A warning where a template asks for other nodes than its namespace gives its pods: the API server refuses them.
-
-    It refuses the pods only, out of sight of the person who applies the workload.
+    One whose pods are made elsewhere asks for nothing here. `reserved` is the part of the usage that is reserved for
+    the tenant's queue.
     """
-    selector = facts.namespace.selector
-    for key in selector.conflicts(template) if selector else ():
-        yield AdmissionWarning(
-            "node-selector",
-            key=key,
-            own=template.spec.node_selector[key],
-            value=selector.labels[key] if selector else "",
-        )
+    tenant, row = decision.facts.tenant, decision.own.row
+    if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
+        return Fit()
+    charges, needed, applied = decision.charges, decision.needed, _applied(decision, tenant, usage, reserved)
+    # 1. Pods that are booked singly may be demoted, so that only the rows of every tier bound them.
+    lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
+    if lowered:
+        rest = whole_fit(charges, tenant.bounding_every_tier(), applied, at_once=row.at_once)
+        return Fit(None, lowered + rest.warnings)
+
+    # 2. What needs all of its pods is judged by all of them. Anything else by those that it can't do without, and is
+    #    told of the others.
+    is_elastic = together(charges) != together(needed)
+    if decision.gang is None and not is_elastic:
+        return whole_fit(charges, tenant, applied, at_once=row.at_once)
+    least = whole_fit(needed, tenant, applied, at_once=True, wished=charges, booked=not decision.waits)
+    if least.refusal or not is_elastic:
+        return least
+    return whole_fit(charges, tenant, applied, at_once=not decision.own.in_stages, strict=False)
+
+
+def _lowered(
+    decision: WorkloadDecision, tenant: Tenant, usage: Usage, before: Sequence[Charge] = ()
+) -> Iterator[AdmissionWarning]:
+    """Warn of pods that are booked singly and run in a lower tier, because a tier's row has no room for them.
+
+    Of a workload that grows those pods are judged that it did not ask for `before`.
+    """
+    own, asked = decision.own, decision.leading.tier_request
+    one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
+    for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
+        used = usage.get(row, Decimal(0))
+        more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
+        short = Shortfall(structs.replace(charge, gpus=one or more), row, usage)
+        exceeds = row.tier and more > 0 and used + more > row.hard
+        lower = next(lower_tiers(decision, short), None) if exceeds else None
+        if lower is not None:
+            yield AdmissionWarning(
+                "more-demoted" if before else "some-demoted",
+                tenant=tenant.name,
+                row=row.subject,
+                used=used,
+                hard=row.hard,
+                what=f"this {own.kind}",
+                gpus=more,
+                tier=lower.name,
+                evicted=evicted_by(lower, asked.pod, asked.facts, asked.policy),
+            )
+
+
+def growth_told(
+    decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage, reserved: Usage
+) -> tuple[AdmissionWarning, ...]:
+    """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
+    tenant, own = decision.facts.tenant, decision.own
+    booked = decision.gang.charges if decision.gang else ()
+    if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
+        return ()
+    was = before.charges if before else ()
+    lowered = tuple(_lowered(decision, tenant, usage, was)) if tenant.demotes else ()
+    bounding = tenant.bounding_every_tier() if lowered else tenant
+    applied = _applied(decision, tenant, usage, reserved)
+    return (*lowered, *growth_warnings(decision.charges, was, bounding, applied))
+
+
+def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, reserved: Usage) -> Applied:
+    return Applied(
+        what=f"this {decision.own.kind}",
+        usage=usage,
+        reserved=reserved,
+        tiers=acceptable(decision.decisions[0].tier_request),
+        smallest=decision.smallest,
+        can_wait=not (tenant.holds and decision.names_node),
+        recurs=decision.own.row.recurs,
+    )
+
+
+def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
+    """A warning of the first ResourceQuota that counts its pods, also while they wait for their turn."""
+    for quota, each in product(quotas, () if made_by_another(decision.facts) else decision.decisions):
+        asked, tier = each.tier_request, each.assignment.tier
+        if tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy):
+            yield AdmissionWarning("held-counted", quota=quota.name)
+            return
+
+
+def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
+    """The refusal of a gang whose charge falls short, or a warning where its tenant wants no more."""
+    first, own = decision.decisions[0].tier_request, decision.own
+    tenant = decision.facts.tenant
+    if tenant is None:
+        return Fit()
+    floor = together(decision.charges) > together(decision.needed)
+    refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}", floor=floor)
+    return fit_over_quota(refusal, tenant)
+
+
+def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
+    """The tiers with room that a gang over quota may be demoted to, in the order of choice."""
+    asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
+    tenant = decision.facts.tenant
+    if tenant is None or not tenant.demotes or chosen is None:
+        return
+    candidates = demotable_to(chosen, asked)
+    yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, candidates))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.kube.client import Client
-from webhook.policy.checkpoint.at_risk import Work, summed, work_since
+from webhook.policy.checkpoint.work_lost import Work, summed, work_since
 from webhook.policy.values.tenants import by_age, tenant_among
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.shown import Shown

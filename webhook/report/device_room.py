@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from webhook.objects.refusal import first_of
-from webhook.policy.devices.devices import DeviceClaim, DeviceKey, Inventory, WantedDevices
+from webhook.policy.devices import DeviceClaim, DeviceKey, Inventory, WantedDevices
 from webhook.report.pending import MOST_NAMED, GpuHolder, Holders, NodeForPod, Room, Waiting, tenant_of_holder
 from webhook.report.shown import Gpus, as_number
 

@@ -4,8 +4,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from typing import Generic, Self, TypeVar
 
-from webhook.policy.checkpoint.at_risk import Work, summed
-from webhook.policy.checkpoint.outcome import Outcome
+from webhook.policy.checkpoint.work_lost import Outcome, Work, summed
 from webhook.report.shown import Shown
 
 T = TypeVar("T")

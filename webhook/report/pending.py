@@ -14,7 +14,7 @@ import msgspec
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
-from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.shown import Gpus, Shown, as_number
 
 Asked = Mapping[str, Decimal]

@@ -16,7 +16,7 @@ from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecord
 from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.kube.paths import path
-from webhook.policy.checkpoint.at_risk import LastSave
+from webhook.policy.checkpoint.work_lost import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.gpus_now import UseOverTime

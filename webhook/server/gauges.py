@@ -13,8 +13,8 @@ from webhook.cluster.webhook_configurations import KINDS
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.placements import seconds_between
 from webhook.ledger.protocol import Ledger
-from webhook.policy.checkpoint.outcome import Saved
-from webhook.policy.quota.usage_status import NOTHING
+from webhook.policy.checkpoint.work_lost import Saved
+from webhook.policy.quota.tenant_status import NOTHING
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.server.metric_table import (
     BUILD_INFO,

@@ -30,7 +30,7 @@ from webhook.objects.pods import Metadata, OwnerReference
 from webhook.objects.view import Tree
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.server.bookings_port import BookingsPort
 from webhook.server.metric_table import EVICTION_SECONDS, HELD_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics

@@ -14,7 +14,7 @@ from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import shown
 from webhook.policy.assignment.request import GANG
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended
 

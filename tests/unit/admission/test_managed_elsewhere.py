@@ -6,7 +6,7 @@ from tests.builders import WorkloadBuilder, a_deployment, a_job, a_pod, a_pytorc
 from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.workload import manager_elsewhere
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import PodBuilder, Tree, WorkloadBuilder, a_pod, a_policy, a_pytorchjob
 from tests.builders.world import World
-from webhook.policy.checkpoint.listener_text import listener_texts
+from webhook.policy.checkpoint.listen import listener_texts
 
 KIND = "gpu-tiers.dev/checkpoint"
 CODE = "/opt/gpu-tiers/python"

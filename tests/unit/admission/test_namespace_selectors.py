@@ -15,7 +15,7 @@ from tests.builders import (
     a_tenant,
 )
 from tests.builders.world import World
-from webhook.policy.values.namespace_selector import namespace_selector
+from webhook.policy.values.facts import namespace_selector
 
 PRODUCT = "nvidia.com/gpu.product"
 FLAVORS = [{"name": name, "nodeLabels": {PRODUCT: name.upper()}} for name in ("a100", "h100")]

@@ -10,7 +10,7 @@ from tests.builders.world import World
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.offline import Files, ManifestStore
 from webhook.objects.pods import OwnerReference
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Workload
 
 

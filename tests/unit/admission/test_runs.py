@@ -10,7 +10,7 @@ import pytest
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_workload
 from tests.builders.world import World
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 LISTENS = {"gpu-tiers.dev/checkpoint": "listen"}
 

@@ -10,7 +10,7 @@ from tests.builders import Tree, WorkloadBuilder, a_pod, a_pytorchjob, a_tenant,
 from tests.builders.world import Answer, World
 from webhook.admission.review import BadReview
 from webhook.objects.view import at
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 SCALE = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 

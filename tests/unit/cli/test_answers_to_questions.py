@@ -12,7 +12,7 @@ from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
 from webhook.report.pending import Holders, Room
 from webhook.report.tenants import RowShown

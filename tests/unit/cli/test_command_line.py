@@ -100,7 +100,7 @@ def test_a_command_waits_for_no_library_that_it_does_not_need(words: tuple[str, 
 
 
 def test_no_expression_of_commands_is_made_before_a_command_is_read() -> None:
-    made = "from webhook.policy.classification.vocabulary import pattern_of as made"
+    made = "from webhook.policy.classification.commands import pattern_of as made"
     program = f"import webhook.cli.explain; {made}; print(made.cache_info().currsize)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "0\n"

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from webhook.cli.loss_report import report_of
 from webhook.cli.main import app
-from webhook.policy.checkpoint.at_risk import Work
+from webhook.policy.checkpoint.work_lost import Work
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from webhook.objects.pods import OwnerReference, Pod
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
 from webhook.policy.values.tiers import Tier, Tiers
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.workload import Devices
 
 TIERS = Tiers([Tier("gpu-training", 1000), Tier("gpu-interactive", 200, "Never")])

@@ -6,8 +6,7 @@ from webhook.cluster.owners import Owner, links, owner_of
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 
 
 def reference(kind: str, name: str, uid: str, api_version: str = "batch/v1") -> OwnerReference:

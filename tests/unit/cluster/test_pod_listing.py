@@ -7,8 +7,8 @@ from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_pytorchjob
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.pod_listing import PodSummary, summary_of
 from webhook.objects.view import view
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
-from webhook.policy.workloads.workload_types import WorkloadType
 
 HOOK = {"preStop": {"exec": {"command": ["save"]}}}
 

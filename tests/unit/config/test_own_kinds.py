@@ -9,8 +9,7 @@ from webhook.config.errors import ConfigError
 from webhook.config.load import parse
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.classification.classify import classify
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 from webhook.policy.workloads.workload import Workload, workload
 
 POD = {"spec": {"containers": [{"name": "main", "image": "acme/run:1", "resources": {"limits": {GPU: 2}}}]}}

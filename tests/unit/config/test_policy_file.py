@@ -9,7 +9,7 @@ from tests.builders import policy_file
 from webhook.config.load import load, parse
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.values.tier_policy import Hook, Match, Mode, Rule
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
 EXAMPLES = Path(__file__).parents[3] / "examples" / "policies"

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import policy_file
 from webhook.config.load import parse, presets
 from webhook.policy.values.tier_policy import Hook
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 PRESETS = {
     "four-tier": (

@@ -4,7 +4,7 @@ import pytest
 
 from webhook.controllers import work_at_risk
 from webhook.controllers.work_at_risk import REPORTS_KEPT, SKEW, SOONEST, LastSaves, Progress
-from webhook.policy.checkpoint.at_risk import LastSave
+from webhook.policy.checkpoint.work_lost import LastSave
 
 
 class Clock:

@@ -9,7 +9,7 @@ from webhook.controllers.placements import Placements
 from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.hook_kinds import file_handler, kind_seen, signal_handler
-from webhook.policy.checkpoint.outcome import Outcome
+from webhook.policy.checkpoint.work_lost import Outcome
 from webhook.policy.quota.charges import Charge
 from webhook.report.gpus_now import WaitingPod
 from webhook.report.latest import PodShown, Preemption, preemption_of

@@ -10,7 +10,7 @@ from tests.builders.counted_ledger import CountedLedger
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.ledger.protocol import Holding
-from webhook.policy.checkpoint.at_risk import LastSave
+from webhook.policy.checkpoint.work_lost import LastSave
 from webhook.policy.quota.charges import Charge
 
 ALPHA = a_tenant().allowing("9").allowing("1", flavor="h100").allowing("1", flavor="a100").view()

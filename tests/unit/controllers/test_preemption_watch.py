@@ -16,8 +16,7 @@ from webhook.controllers.evicted_pods import EvictedPods, Preempted, Victim
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, Unreachable
 from webhook.ledger.protocol import Holding
-from webhook.policy.checkpoint.at_risk import LastSave, Work
-from webhook.policy.checkpoint.outcome import ContainerEnd, Outcome
+from webhook.policy.checkpoint.work_lost import ContainerEnd, LastSave, Outcome, Work
 from webhook.policy.quota.charges import Charge
 
 EVENT = Preempted("batch.17", "41", False, Victim(namespace="research", name="batch", uid="v"), "p", "node-1", "")

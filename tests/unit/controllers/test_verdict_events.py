@@ -16,8 +16,7 @@ from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.verdict_events import MOST_WAITING, Notice, VerdictEvents
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 

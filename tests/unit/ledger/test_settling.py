@@ -8,7 +8,7 @@ from webhook.ledger.account import Account
 from webhook.ledger.leader.counting import MOST_SETTLED, SETTLE_SECONDS, Settling
 from webhook.ledger.versions import Version
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import Status
+from webhook.policy.quota.tenant_status import Status
 
 ALPHA = tenant(100)
 SAID: Status = {"observedGeneration": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.checkpoint.listener_text import LISTENER, START, listener_texts
+from webhook.policy.checkpoint.listen import LISTENER, START, listener_texts
 
 ATTACHED = "def attach_huggingface(module):\n    print('attached to', module.__name__, module.Trainer)\n"
 PROGRAM = "import transformers.trainer; print('trains')"

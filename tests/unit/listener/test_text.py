@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import listener
-from webhook.policy.checkpoint.listener_text import HEAD, LISTENER, MODULES, START, joined, listener_texts
+from webhook.policy.checkpoint.listen import HEAD, LISTENER, MODULES, START, joined, listener_texts
 
 FOLDER = Path(listener.__file__).parent
 ROOM = 52 * 1024

@@ -2,7 +2,7 @@
 
 from webhook.config.load import parse
 from webhook.page.routes import PageContent
-from webhook.policy.checkpoint.at_risk import Work
+from webhook.policy.checkpoint.work_lost import Work
 from webhook.policy.values.tiers import PriorityClass
 from webhook.report.gpus_now import GpusNow, TierGpus, Waits
 from webhook.report.latest import PodShown, Preemption, VerdictGroup, VerdictShown

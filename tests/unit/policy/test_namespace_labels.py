@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import a_policy, a_tenant
 from tests.builders.words import words
-from webhook.policy.namespace_labels import namespace_warnings
+from webhook.policy.metadata_keys import namespace_warnings
 
 POLICY = a_policy(preset="three-tier")
 

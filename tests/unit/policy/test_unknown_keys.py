@@ -9,7 +9,7 @@ from tests.builders.words import words
 from webhook.objects.pods import Metadata
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
-from webhook.policy.unknown_keys import KNOWN_KEYS, unknown_keys
+from webhook.policy.metadata_keys import KNOWN_KEYS, unknown_keys
 
 ROOT = Path(__file__).parents[3]
 _KEY = re.compile(r"(?<![a-z.-])gpu-tiers\.dev/(?!v1)[a-z][a-z-]*[a-z]")

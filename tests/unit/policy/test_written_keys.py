@@ -6,8 +6,8 @@ from tests.builders import a_pod, a_policy, a_replicaset, a_tenant
 from tests.builders.world import World
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.placement.schedulers import VOLCANO_QUEUE
-from webhook.policy.written_keys import LABELS, MARKS, WRITTEN, due
+from webhook.policy.metadata_keys import LABELS, MARKS, WRITTEN, due
+from webhook.policy.placement import VOLCANO_QUEUE
 
 SCHEDULING = {
     "gpu-training": {"schedulerName": "volcano", "queue": {"system": "Volcano", "name": "training"}},

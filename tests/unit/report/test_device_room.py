@@ -5,7 +5,7 @@ from typing import Any
 from tests.builders.claims import a_device, a_slice
 from tests.unit.policy.devices.test_devices import CLASS, DRIVER, there
 from webhook.objects.view import view
-from webhook.policy.devices.devices import DeviceClaim, Inventory, WantedDevices, inventory
+from webhook.policy.devices import DeviceClaim, Inventory, WantedDevices, inventory
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from webhook.policy.checkpoint.at_risk import Work
+from webhook.policy.checkpoint.work_lost import Work
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, room_for, to_evict
 
 GPU = "nvidia.com/gpu"

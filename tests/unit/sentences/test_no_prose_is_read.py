@@ -30,7 +30,7 @@ WRITTEN_BY_OTHERS = {
     "cli/open_gates.py": "the API server's words before those of a policy",
     "cli/review/sarif.py": "how a package names its pages",
     "controllers/evicted_pods.py": "the scheduler's words",
-    "policy/checkpoint/outcome.py": "the line that a hook writes in its pod, and the kubelet keeps",
+    "policy/checkpoint/work_lost.py": "the line that a hook writes in its pod, and the kubelet keeps",
     "policy/checkpoint/programs.py": "commands of pods",
     "policy/checkpoint/hook_kinds.py": "the script of a hook, which stands on pods: written and known again here",
     "page/posture_picture.py": "the page's own style sheet",

@@ -14,7 +14,7 @@ from webhook.controllers.gpu_seconds import GpuSeconds
 from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.objects.refusal import Reason
-from webhook.policy.checkpoint.at_risk import Work
+from webhook.policy.checkpoint.work_lost import Work
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy

@@ -8,7 +8,7 @@ from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import documents
 from webhook.cli.manifests.offline import judge_for
 from webhook.policy.checkpoint.hook_kinds import ROWS
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.sentences.warnings import WARNINGS
 
 FOLDER = Path(__file__).parent

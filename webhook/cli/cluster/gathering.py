@@ -17,7 +17,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, AssignedBy, parsed, read_assigned_by
 from webhook.policy.assignment.request import GANG, TIER_LABEL
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended
 from webhook.report.lint.audited import PodsAlike

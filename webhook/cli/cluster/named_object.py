@@ -10,7 +10,7 @@ from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.view import Tree
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 
 WHAT = "NAME of a pod, or KIND/NAME or KIND NAME as kubectl takes them: job/NAME, deploy/NAME, pytorchjobs NAME"
 

@@ -26,7 +26,7 @@ from webhook.objects.view import Tree, view
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part

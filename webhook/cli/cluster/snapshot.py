@@ -45,7 +45,7 @@ from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.report.lint.snapshot import (
     CertificateSeen,
     ClusterSnapshot,

@@ -35,7 +35,7 @@ from webhook.policy.classification.by_shape import with_objects_inside
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Workload
 from webhook.report.lint.snapshot import ClusterSnapshot, Part, number_of
 from webhook.sentences.sentence import told

@@ -23,7 +23,7 @@ from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import at, mapped, view
 from webhook.policy.classification.by_shape import row_by_shape
-from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.templates import pod_templates
 
 SERVED: Mapping[str, tuple[str, ...]] = {

@@ -22,10 +22,9 @@ from webhook.objects.view import Tree, view
 from webhook.policy.classification.by_shape import classify_manifest, gpus_elsewhere, objects_inside, row_by_shape
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import not_counted
-from webhook.policy.values.facts import Namespace
-from webhook.policy.values.namespace_selector import with_selector
+from webhook.policy.values.facts import Namespace, with_selector
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.templates import pod_templates, pods_of
 from webhook.policy.workloads.workload import workload
 

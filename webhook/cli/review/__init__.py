@@ -33,7 +33,7 @@ from webhook.objects.group_kind import NAMESPACE
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.assignment.assigned_by import assigned_by
-from webhook.policy.namespace_labels import namespace_warnings
+from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy

@@ -14,16 +14,15 @@ from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
 from webhook.ledger.versions import Version
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.quantities import written_gpus
 from webhook.objects.refusal import first_of
 from webhook.objects.view import Tree, View, at, read, view
 from webhook.policy.assignment.request import GANG
-from webhook.policy.quota.flavors import named_flavor
-from webhook.policy.quota.held import NOT_OPENED, NoRoom, why_held
-from webhook.policy.quota.held_warnings import held_warnings
+from webhook.policy.quota.charges import named_flavor
+from webhook.policy.quota.held import NOT_OPENED, NoRoom, held_warnings, why_held
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.report.tenants import PlaceShown, RowShown, TenantShown, tenant_shown
 from webhook.sentences.sentence import sentence
 
@@ -149,11 +148,11 @@ async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     return (*told, *[each async for each in _estimate(asked, version, shown.held.line[: place.nth], flavor)])
 
 
-def beside_old_pods(tree: Tree, kind: GroupKind) -> Iterator[str]:
+def beside_old_pods(tree: Tree, row: KindRow) -> Iterator[str]:
     """That a rollout waits for GPUs that its own old pods may hold, and they for it."""
     pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
     if pods and pods != new:
-        fields = (each.get("field") for each in held_warnings(tree, kind) if each.id == "held-surge")
+        fields = (each.get("field") for each in held_warnings(tree, row) if each.id == "held-surge")
         told = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
         yield from (told.format(field) for field in fields)
 

@@ -24,7 +24,7 @@ from webhook.kube.paths import path
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
-from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended, manager_elsewhere
 from webhook.report.waiting import (
@@ -134,7 +134,8 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
         held = view(waiting[0], Pod).waits_for_quota
-        rollout = beside_old_pods(document.tree, document.group_kind) if held else ()
+        row = asked.policy.kinds.by_kind.get(document.group_kind)
+        rollout = beside_old_pods(document.tree, row) if held and row else ()
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))

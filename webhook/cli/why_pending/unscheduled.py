@@ -19,8 +19,8 @@ from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, view
-from webhook.policy.checkpoint.at_risk import work_since
-from webhook.policy.devices.devices import DeviceClaim, WantedDevices, inventory
+from webhook.policy.checkpoint.work_lost import work_since
+from webhook.policy.devices import DeviceClaim, WantedDevices, inventory
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.policy.values.tiers import NONPREEMPTING

@@ -25,7 +25,7 @@ from webhook.ledger.leader.world import Leading, Pods
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.policy.quota.charges import Charge, StrandedGang, own_gpus
-from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.quota.tenant_status import Count, Status
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 

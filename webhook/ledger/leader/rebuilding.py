@@ -18,7 +18,7 @@ from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.leader.terms import AT_ONCE
 from webhook.ledger.leader.world import Leading, Pods
 from webhook.ledger.versions import Version, WorkingCopy
-from webhook.policy.quota.usage_status import Count
+from webhook.policy.quota.tenant_status import Count
 
 
 class Reopening:

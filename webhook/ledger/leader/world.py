@@ -14,7 +14,7 @@ from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import StrandedGang
-from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.quota.tenant_status import Count, Status
 
 
 class Pods(Protocol):

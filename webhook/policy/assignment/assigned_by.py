@@ -44,12 +44,12 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
     @property
     def names_own_label(self) -> bool:
-        """Whether the label on the pod itself is its author's."""
+        """Tell whether the label on the pod itself is its author's."""
         return self.step == "label" and self.reason.startswith(_OWN_LABEL)
 
     @property
     def names_own_class(self) -> bool:
-        """Whether the class on the pod itself is its author's."""
+        """Tell whether the class on the pod itself is its author's."""
         return self.step == "class" and self.reason.startswith((_OWN_CLASS, _KEPT_CLASS))
 
 

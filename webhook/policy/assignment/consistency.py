@@ -43,7 +43,7 @@ def disagreement(pod: Pod, assignment: Assignment, live: PriorityClass, facts: F
 
 
 def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refusal | None:
-    """Why a PodGroup, as it would be stored, does not bear its tier; None where all agree, or it can bear none."""
+    """Return why a PodGroup, as it would be stored, lacks its tier; None where all agree, or it can bear none."""
     if group.spec.priority is None or (group.spec.priority_class_name, group.spec.priority) == (live.name, live.value):
         return None
     return Refusal(
@@ -76,7 +76,7 @@ _WITHOUT_CLASS = "without a class"
 
 
 def outranked(pod: Pod, own: PriorityClass | None, facts: Facts) -> Refusal | None:
-    """Why a pod of that class is refused that another scheduler would rank higher; None where none does."""
+    """Return why a pod of that class is refused that another scheduler would rank higher; None where none does."""
     value, name = (own.value, own.name) if own else (pod.spec.priority or 0, pod.spec.priority_class_name)
     written = next((each for each, ranked in _ranks(pod, facts) if _value(ranked, facts.classes) > value), None)
     if written is None:
@@ -94,7 +94,7 @@ def outranked_workload(own: Workload, of_pods: PriorityClass | None, facts: Fact
 
 
 def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, PriorityClass]) -> Refusal | None:
-    """Why a group is refused whose class lies above that of a pod which names it."""
+    """Return why a group is refused whose class lies above that of a pod which names it."""
     value = _value(name, classes)
     pod = next((each for each in members if (each.spec.priority or 0) < value), None)
     if pod is None:

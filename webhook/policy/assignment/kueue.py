@@ -7,12 +7,11 @@ v0.19; ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
 
 from collections.abc import Mapping
 
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.managed_fields import is_filled_in
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Reason, Refusal, Refused
-from webhook.objects.view import Tree, at
+from webhook.objects.view import Tree, at, mapped, with_at
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -28,33 +27,12 @@ QUEUE_CLASS = "gpu-tiers.dev/queue-class"
 DEFAULT_CLASS = "default"
 """The class that Kueue's webhook writes into the label of what names none, from 0.20 on, where such a class exists."""
 _LABELLED = (
-    "",
-    "spec.template",
-    "spec.leaderWorkerTemplate.leaderTemplate",
-    "spec.leaderWorkerTemplate.workerTemplate",
+    "metadata.labels",
+    "spec.template.metadata.labels",
+    "spec.leaderWorkerTemplate.leaderTemplate.metadata.labels",
+    "spec.leaderWorkerTemplate.workerTemplate.metadata.labels",
 )
 """Where the label stands: on the object, and on the templates into which Kueue copies it."""
-
-COPIED_TO_TEMPLATES = frozenset(
-    {
-        GroupKind("apps", "Deployment"),
-        GroupKind("apps", "StatefulSet"),
-        GroupKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-    }
-)
-"""Kueue copies the label into their templates, at every update: one that lacked it would change then, and roll."""
-
-_INTEGRATIONS = COPIED_TO_TEMPLATES | {
-    GroupKind("batch", "Job"),
-    GroupKind("jobset.x-k8s.io", "JobSet"),
-    *(GroupKind("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "MPI")),
-    GroupKind("trainer.kubeflow.org", "TrainJob"),
-    GroupKind("ray.io", "RayJob"),
-    GroupKind("ray.io", "RayCluster"),
-    GroupKind("ray.io", "RayService"),
-    GroupKind("sparkoperator.k8s.io", "SparkApplication"),
-    GroupKind("workload.codeflare.dev", "AppWrapper"),
-}
 
 
 def without_default_classes(tree: Tree) -> Tree:
@@ -64,18 +42,10 @@ def without_default_classes(tree: Tree) -> Tree:
     nobody sent, so our choice may replace it.
     """
     for path in _LABELLED:
-        labels = at(tree, f"{path}.metadata.labels" if path else "metadata.labels")
-        field = (*(path.split(".") if path else ()), "metadata", "labels", PRIORITY_CLASS)
-        if isinstance(labels, dict) and labels.get(PRIORITY_CLASS) == DEFAULT_CLASS and is_filled_in(tree, *field):
-            tree = _without(tree, field)
+        labels = mapped(at(tree, path))
+        if labels.get(PRIORITY_CLASS) == DEFAULT_CLASS and is_filled_in(tree, *path.split("."), PRIORITY_CLASS):
+            tree = with_at(tree, path, {key: text for key, text in labels.items() if key != PRIORITY_CLASS})
     return tree
-
-
-def _without(tree: Tree, field: tuple[str, ...]) -> Tree:
-    first, *rest = field
-    if not rest:
-        return {key: value for key, value in tree.items() if key != first}
-    return {**tree, first: _without(tree[first], tuple(rest))}
 
 
 def class_of_pod(metadata: Metadata, assignment: Assignment, facts: Facts, policy: TierPolicy) -> str | None:
@@ -100,9 +70,9 @@ def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
         return False
     unnamed = policy.kueue.manages_unnamed(facts.namespace.labels)
     own, *above = facts.owners
-    if any(each.kind in _INTEGRATIONS and (unnamed or QUEUE_NAME in each.labels) for each in above):
+    if any(each.row.kueue and (unnamed or QUEUE_NAME in each.labels) for each in above):
         return False
-    return QUEUE_NAME in own.labels or (unnamed and own.kind in _INTEGRATIONS)
+    return QUEUE_NAME in own.labels or (unnamed and own.row.kueue is not None)
 
 
 def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
@@ -110,7 +80,7 @@ def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
 
     None too where there is no tier.
     """
-    templates = (member.template.metadata for member in own.members if own.kind in COPIED_TO_TEMPLATES)
+    templates = (member.template.metadata for member in own.members if own.row.kueue == "Copies")
     if any(_class_due(each, assignment, own.selects) is None for each in templates):
         return None
     return _class_due(own, assignment)
@@ -142,7 +112,7 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
 def changed_class(
     before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
 ) -> Refusal | None:
-    """Why a request may not write this class: it is another tier's, whatever an annotation says of it; else None."""
+    """Return why a request may not write this class: it is another tier's, whatever an annotation says of it."""
     name = after.get(PRIORITY_CLASS, "")
     if policy.kueue is None or tier is None or name in (before.get(PRIORITY_CLASS, ""), tier.name):
         return None

@@ -17,8 +17,7 @@ from webhook.policy.assignment.request import (
     not_default,
     tier_request,
 )
-from webhook.policy.quota.charges import Charge, alternatives, shortfall
-from webhook.policy.quota.lending import lent_tiers
+from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -30,26 +29,31 @@ EXPLICIT = ("group", "label", "class")
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
     """The assignment, lowered where we may; raises Refused where a person asked for more than allowed, or for none."""
-    _named_by_somebody(assignment, asked)
-    _claimable(assignment, asked)
-    tenant = asked.facts.tenant
+    tenant, tier, namespace = asked.facts.tenant, assignment.tier, asked.facts.namespace
+    # 1. Where a choice is asked for, somebody has to make one. A member without GPUs goes with its gang.
+    if asked.holds_gpus and not assignment.asked:
+        own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
+        if own or asked.policy.untiered == "Refuse":
+            who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(asked))
+            raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
+
+    # 2. The type bounds what a tenant may name, with or without a tenant.
+    _refuse_unlike_type(assignment, asked)
     if tenant is None:
         return _without_tenant(assignment, asked)
-    if assignment.tier is None:
+
+    # 3. The ceiling bounds a kept class by its value, and a tier by its name.
+    if tier is None:
         _kept_class_within(tenant, asked)
         return assignment
-    if tenant.may_use(assignment.tier, asked.policy.tiers):
+    if tenant.may_use(tier, asked.policy.tiers):
         return assignment
     if assignment.asked:
+        allowance, field = _allowance(tenant, asked), assignment.asked
         raise Refused(
-            Reason.CEILING,
-            "tier-above-ceiling",
-            assignment.asked,
-            tier=assignment.tier.name,
-            tenant=tenant.name,
-            allowance=_allowance(tenant, asked),
+            Reason.CEILING, "tier-above-ceiling", field, tier=tier.name, tenant=tenant.name, allowance=allowance
         )
-    return _lowered(assignment, assignment.tier, tenant, asked)
+    return _lowered(assignment, tier, tenant, asked)
 
 
 def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
@@ -87,18 +91,7 @@ def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
     )
 
 
-def _named_by_somebody(assignment: Assignment, asked: TierRequest) -> None:
-    """Raises Refused where a choice is asked for and nobody made one; a member without GPUs goes with its gang."""
-    if assignment.asked or not asked.holds_gpus:
-        return
-    namespace = asked.facts.namespace
-    own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
-    if own or asked.policy.untiered == "Refuse":
-        who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(asked))
-        raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
-
-
-def _claimable(assignment: Assignment, asked: TierRequest) -> None:
+def _refuse_unlike_type(assignment: Assignment, asked: TierRequest) -> None:
     evidence, tier, allowed = asked.evidence, assignment.tier, allowed_by_type(asked)
     if evidence is None or tier is None or allowed is None or assignment.step not in EXPLICIT or tier.name in allowed:
         return
@@ -118,17 +111,13 @@ def _without_tenant(assignment: Assignment, asked: TierRequest) -> Assignment:
     concerned = asked.holds_gpus or assignment.tier is not None
     match asked.policy.namespaces_without_tenant:
         case "Deny" if concerned:
-            raise Refused(Reason.NO_TENANT, "without-tenant", namespace=name, way_out=_way_out(assignment, asked))
+            removable = not asked.holds_gpus and assignment.step in EXPLICIT
+            way_out = Phrase("remove-or-ask", asked=assignment.asked) if removable else Phrase("ask-for-tenant")
+            raise Refused(Reason.NO_TENANT, "without-tenant", namespace=name, way_out=way_out)
         case "Warn" if concerned:
             warning = AdmissionWarning("namespace-without-tenant", namespace=name)
             return structs.replace(assignment, warnings=(*assignment.warnings, warning))
     return assignment
-
-
-def _way_out(assignment: Assignment, asked: TierRequest) -> Phrase:
-    if asked.holds_gpus or assignment.step not in EXPLICIT:
-        return Phrase("ask-for-tenant")
-    return Phrase("remove-or-ask", asked=assignment.asked)
 
 
 def _kept_class_within(tenant: Tenant, asked: TierRequest) -> None:
@@ -152,9 +141,7 @@ def _kept_class_within(tenant: Tenant, asked: TierRequest) -> None:
 
 
 def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, asked: TierRequest) -> Assignment:
-    tiers = asked.policy.tiers
-    below = (tier for tier in tiers if tier.value < chosen.value and tenant.may_use(tier, tiers))
-    tier = next(below, None)
+    tier = next((each for each in allowed_tiers(tenant, asked.policy) if each.value < chosen.value), None)
     if tier is None:
         raise Refused(
             Reason.CEILING,
@@ -190,11 +177,10 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierReq
     A pod of a PodGroup stays in the group's tier: the scheduler would hold back the whole group otherwise.
     """
     tenant, chosen = asked.facts.tenant, assignment.tier
-    if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from or assignment.step == "group":
+    if tenant is None or not tenant.demotes or chosen is None or shortfall([charge], tenant, usage) is None:
         return assignment
-    fits = shortfall([charge], tenant, usage) is None
-    lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, asked)
-    return assignment if lower is None else _lowered_to(assignment, chosen, lower, asked)
+    roomy = (tier.name for tier, _ in alternatives(charge, tenant, usage, demotable_to(chosen, asked)))
+    return demoted_to(next(roomy, ""), assignment, asked)
 
 
 def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignment:
@@ -204,20 +190,11 @@ def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignm
         return assignment
     if lower.value >= chosen.value:
         return assignment
-    return _lowered_to(assignment, chosen, lower, asked)
-
-
-def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, asked: TierRequest) -> Assignment:
-    tenant, lowered = asked.facts.tenant, assignment.demoted_to(lower, asked)
-    name = tenant.name if tenant else ""
+    lowered = assignment.demoted_to(lower, asked)
     told = AdmissionWarning(
-        "pod-demoted", tenant=name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
+        "pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
     )
     return structs.replace(lowered, warnings=(*lowered.warnings, told))
-
-
-def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, asked: TierRequest) -> Tier | None:
-    return next((tier for tier, _ in alternatives(charge, tenant, usage, demotable_to(chosen, asked))), None)
 
 
 def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:

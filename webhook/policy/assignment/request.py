@@ -13,7 +13,7 @@ from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.classification.evidence import Evidence
-from webhook.policy.devices.without_eviction import evicted_by
+from webhook.policy.devices import evicted_by
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -25,15 +25,13 @@ TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
 UNTIERED_LABEL = "gpu-tiers.dev/untiered"
 GANG = "gpu-tiers.dev/gang"
+"""On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 
 
 def gang_beyond(metadata: Metadata) -> str:
     """The uid of the gang on whose charge a pod draws, as its mark says; "" where that is its controller, or none."""
     uid = metadata.annotations.get(GANG, "")
     return uid if uid != metadata.controller_uid else ""
-
-
-"""On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 
 
 class TierRequest(msgspec.Struct, frozen=True):
@@ -113,7 +111,7 @@ def class_asked(pod: Pod) -> str:
 def found(
     tier: Tier, reason: Phrase, *, asked: str = "", bearer: Workload | None = None, template: str = ""
 ) -> Assignment:
-    """What a step has found; whoever asks the steps writes the step's name in."""
+    """Return what a step has found; whoever asks the steps writes the step's name in."""
     return Assignment(tier, "", reason, asked=asked, bearer=bearer, template=template)
 
 

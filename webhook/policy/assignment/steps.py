@@ -1,24 +1,215 @@
 """The steps by which a pod gets its tier: the first that finds one decides.
 
-Those in which somebody asks for a tier by name stand in explicit.py; those in which gpu-tiers chooses one itself stand
-here, with the warnings that name the one label that settles a type which was told badly. A pod that has passed the
-webhook already (reinvocationPolicy: IfNeeded, then validation) keeps what it got.
+Each takes what is asked and returns an assignment, or None. First come those in which somebody asks for a tier by name:
+a group, a label, a rule, a class. There a person's mistake is Refused. Then gpu-tiers chooses one itself, with warnings
+that name the one label that settles a type which was told badly. A pod that has passed the webhook already
+(reinvocationPolicy: IfNeeded, then validation) keeps what it got.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import product
+from typing import NamedTuple
 
 from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
-from webhook.objects.refusal import Refused
+from webhook.objects.pods import Metadata, Pod
+from webhook.objects.refusal import Reason, Refused
 from webhook.policy.assignment.assigned_by import AssignedBy, assigned_by
-from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_rule
 from webhook.policy.assignment.limits import acceptable, within_limits
-from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, TIER_LABEL, Assignment, TierRequest, found, named
+from webhook.policy.assignment.request import (
+    DEFAULT_TIER_LABEL,
+    TIER_LABEL,
+    Assignment,
+    TierRequest,
+    class_asked,
+    found,
+    named,
+)
 from webhook.policy.classification.evidence import MOST_READ, Evidence
-from webhook.policy.values.tier_policy import Grade
+from webhook.policy.quota.demand import hold_gpus
+from webhook.policy.values.facts import Facts, Group
+from webhook.policy.values.tier_policy import Grade, Match
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
+from webhook.policy.workloads.workload import Member, Workload
+
+
+def by_group(asked: TierRequest) -> Assignment | None:
+    """The PodGroup's tier: the scheduler refuses a group whose pods differ from it in priority (1.37)."""
+    group = asked.facts.group
+    if group is None:
+        return None
+    tier = asked.policy.tiers.of_class(group.priority_class_name)
+    # Group and pod share a class outside the tiers where the Job controller makes both.
+    if tier is None and asked.class_name and asked.class_name == group.priority_class_name:
+        return None
+    if tier is None and not group.prioritized:
+        return None
+    if tier is None:
+        raise Refused(
+            Reason.CONTRADICTION,
+            "group-without-tier",
+            "spec.schedulingGroup",
+            group=group.name,
+            class_name=group.priority_class_name,
+            label=TIER_LABEL,
+            tiers=asked.policy.tiers.names(),
+        )
+    label_unlike = asked.label not in (None, tier.name, group.demoted_from or None)
+    if label_unlike or not _class_gives_way(tier, group, asked):
+        field = f"metadata.labels[{TIER_LABEL}]" if label_unlike else "spec.priorityClassName"
+        written = asked.label if label_unlike else asked.class_name
+        raise Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
+    return found(tier, Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
+
+
+def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
+    """Tells whether a pod's class is its group's tier's, or gives way: to a demotion, to a rule, or as no tier's."""
+    own = asked.policy.tiers.of_class(asked.class_name)
+    if not asked.class_name or own == tier or (own is not None and own.name == group.demoted_from):
+        return True
+    ruled = by_rule(asked)
+    return (ruled is not None and ruled.tier == tier) or (own is None and asked.policy.unmanaged_classes == "Replace")
+
+
+class _Said(NamedTuple):
+    """A label or a class that names a tier: by what it stands on, the place of its field, and its value.
+
+    `owner` is the owner whose own field that is, and `template` the template of the pod's gang in which it stands.
+    """
+
+    on: str
+    field: str
+    text: str
+    owner: Workload | None = None
+    template: str = ""
+
+
+def by_label(asked: TierRequest) -> Assignment | None:
+    """The label on the pod, then on what makes it, the nearest first. The templates of a gang speak for each other."""
+    said = next(_labels(asked), None)
+    if said is None:
+        return None
+    tier = named(said.text, said.field, asked.policy)
+    if asked.class_name and asked.policy.tiers.of_class(asked.class_name) != tier:
+        raise Refused(
+            Reason.CONTRADICTION, "label-unlike-class", said.field, tier=tier.name, class_name=asked.class_name
+        )
+    says = Phrase("label-says", bearer=said.on, tier=tier.name)
+    return found(tier, says, asked=said.field, bearer=said.owner, template=said.template)
+
+
+def _labels(asked: TierRequest) -> Iterator[_Said]:
+    """Yield each with its place, the nearest first."""
+    if asked.label is not None:
+        yield _Said("the pod", f"metadata.labels[{TIER_LABEL}]", asked.label)
+    for owner in asked.facts.owners:
+        yield from _in_gang(owner, asked, _labels_on)
+        if TIER_LABEL in owner.labels:
+            yield _said(owner.metadata_place, owner.labels[TIER_LABEL], owner=None if owner.place else owner)
+
+
+def _said(place: str, text: str, *, owner: Workload | None = None, template: str = "") -> _Said:
+    return _Said(place.removesuffix(".metadata"), f"{place}.labels[{TIER_LABEL}]", text, owner, template)
+
+
+def _labels_on(member: Member, whole: str) -> Iterator[_Said]:
+    """Yield those of a template, and of what lies between it and its workload."""
+    bearers: list[tuple[str, Metadata | Workload]] = [(f"{whole}.metadata", member.template.metadata)]
+    bearers += ((each.metadata_place, each) for each in member.makers)
+    for place, bearer in bearers:
+        if TIER_LABEL in bearer.labels:
+            yield _said(place, bearer.labels[TIER_LABEL], template=member.path)
+
+
+def _classes_on(member: Member, whole: str) -> Iterator[_Said]:
+    field, name = f"{whole}.spec.priorityClassName", class_asked(member.template)
+    if name:
+        yield _Said(field, field, name, template=member.path)
+
+
+def _in_gang(owner: Workload, asked: TierRequest, says: Callable[[Member, str], Iterator[_Said]]) -> Iterator[_Said]:
+    """Yield what other templates of an owner say for a pod that names no tier itself, those with GPUs first.
+
+    A gang is of use only as a whole and runs in one tier, so each template that it needs speaks for all: people label
+    the Worker of a PyTorchJob and leave its Master out. A pod without GPUs, such as a Ray head, follows any template
+    that holds some.
+    """
+    if asked.class_name or (asked.holds_gpus and not owner.row.gang):
+        return
+    known, key = asked.facts.holders, (id(owner), says.__name__)
+    if key not in known:
+        spoken = [(member, each) for member in owner.members for each in says(member, f"{owner}.{member.path}")]
+        known[key] = sorted(spoken, key=lambda pair: not _holds_gpus(pair[0], asked))
+    for member, each in known[key]:
+        if (owner.row.gang and member.least) or (not asked.holds_gpus and _holds_gpus(member, asked)):
+            yield each
+
+
+def _holds_gpus(member: Member, asked: TierRequest) -> bool:
+    known = asked.facts.holders
+    if id(member) not in known:
+        known[id(member)] = hold_gpus((member,), asked.policy)
+    return bool(known[id(member)])
+
+
+def by_rule(asked: TierRequest) -> Assignment | None:
+    for index, rule in enumerate(asked.policy.rules):
+        if matches(rule.match, asked.pod, asked.facts):
+            rule_name = f"rules[{index}] of the policy"
+            says = Phrase("rule-says", rule=rule_name, tier=rule.tier)
+            return found(named(rule.tier, "policy", asked.policy), says, asked=rule_name)
+    return None
+
+
+def matches(match: Match, pod: Pod, facts: Facts) -> bool:
+    """Tells whether every part of the match that is given holds. Kinds match any owner, labels the pod or an owner."""
+    carriers = (pod.metadata.labels, *(owner.labels for owner in facts.owners))
+    account = f"{facts.namespace.name}:{pod.spec.service_account_name or 'default'}"
+    return (
+        (not match.kinds or any(owner.kind in match.kinds for owner in facts.owners))
+        and (not match.labels or any(match.labels.items() <= dict(labels).items() for labels in carriers))
+        and (not match.namespaces or facts.namespace.name in match.namespaces)
+        and (not match.service_accounts or account in match.service_accounts)
+    )
+
+
+def by_class(asked: TierRequest) -> Assignment | None:
+    """The class on the pod; where it has none, a tier's class that an owner or a template of its gang names."""
+    for said in _classes(asked):
+        tier = asked.policy.tiers.of_class(said.text)
+        if tier is not None:
+            reason = Phrase("class-is", field=said.on, tier=tier.name)
+            return found(tier, reason, asked=said.field, bearer=said.owner, template=said.template)
+        if said.text is asked.class_name:
+            return _by_unmanaged_class(asked)
+    return None
+
+
+def _classes(asked: TierRequest) -> Iterator[_Said]:
+    """Yield each with its place, the nearest first."""
+    if asked.class_name:
+        yield _Said("priorityClassName", "spec.priorityClassName", asked.class_name)
+    for owner in asked.facts.owners:
+        if owner.class_name:  # Volcano before 1.11 does not write it on its pods
+            field = f"{owner}.spec.priorityClassName"
+            yield _Said(field, field, owner.class_name, owner)
+        yield from _in_gang(owner, asked, _classes_on)
+
+
+def _by_unmanaged_class(asked: TierRequest) -> Assignment | None:
+    name, field = asked.class_name, "spec.priorityClassName"
+    match asked.policy.unmanaged_classes:
+        case "Deny":
+            tiers = asked.policy.tiers.names()
+            raise Refused(Reason.FOREIGN_CLASS, "class-of-no-tier", field, name=name, tiers=tiers)
+        case "Keep":
+            reason, warning = Phrase("class-kept", name=name), AdmissionWarning("class-kept", name=name)
+            return Assignment(None, "", reason, asked=field, warnings=(warning,))
+    return None
+
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 
@@ -50,7 +241,8 @@ def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | 
     if evidence.grade >= asked.policy.raise_by:
         return found(tier, Phrase("type-is", evidence=str(evidence)))
     without = _by_evidence(evidence.otherwise, asked)
-    stands = without.tier if without and without.tier else _without_type(asked)
+    default = without or by_namespace(asked) or by_default(asked)
+    stands = default.tier or tier
     return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
 
 
@@ -68,12 +260,6 @@ def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | Non
             return evidence.type
         evidence = evidence.otherwise
     return None
-
-
-def _without_type(asked: TierRequest) -> Tier:
-    """The default tier that would apply if nothing told the workload type."""
-    default = by_namespace(asked)
-    return default.tier if default and default.tier else named(asked.policy.default_tier, "policy", asked.policy)
 
 
 def by_namespace(asked: TierRequest) -> Assignment | None:
@@ -109,7 +295,9 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
     elif asked.evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
-            yield AdmissionWarning("type-unknown", tier=given.name, tiers=_either(others))
+            *all_but_last, last = others
+            tiers = f"{', '.join(all_but_last)} or {last}" if all_but_last else last
+            yield AdmissionWarning("type-unknown", tier=given.name, tiers=tiers)
 
 
 def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
@@ -121,11 +309,6 @@ def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
     if evidence is None or evidence.grade is Grade.Proven or evidence.confirmed or assignment.step != "workload-type":
         return False
     return len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
-
-
-def _either(names: list[str]) -> str:
-    *all_but_last, last = names
-    return f"{', '.join(all_but_last)} or {last}" if all_but_last else last
 
 
 STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
@@ -148,39 +331,29 @@ def assign(asked: TierRequest) -> Assignment:
 
     Raises Refused where a person asked for a tier that doesn't exist, contradicts another field, or isn't allowed.
     """
-    return within_limits(_first(asked), asked)
-
-
-def _first(asked: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
-        found = step(asked)
-        too_weak = _too_weak(asked) if name == "workload-type" else ""
+        found, evidence = step(asked), asked.evidence
+        too_weak: Phrase | str = ""
+        if evidence is not None and name == "workload-type" and held_back(asked):
+            grade, needed = evidence.grade.name.lower(), asked.policy.raise_by.name
+            too_weak = Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
         if found is None and not too_weak:
             trace.append(_NOTHING[name])
             continue
         trace.append(Phrase("step", step=name, found=found.reason if found else "-", too_weak=too_weak))
         if found is not None:
             warnings = (*found.warnings, *_replaced(found, asked))
-            return structs.replace(found, step=name, evidence=asked.evidence, trace=tuple(trace), warnings=warnings)
+            told = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
+            return within_limits(told, asked)
     raise AssertionError("the default tier is the last step and always finds one")
-
-
-def _too_weak(asked: TierRequest) -> Phrase | str:
-    """The trace's note on a guess that is too weak to raise the tier."""
-    evidence, policy = asked.evidence, asked.policy
-    if evidence is None or held_back(asked) is None:
-        return ""
-    grade, needed = evidence.grade.name.lower(), policy.raise_by.name
-    return Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
 
 
 def _replaced(found: Assignment, asked: TierRequest) -> Iterator[AdmissionWarning]:
     """The warning that a class gives way to a rule, or to a policy that replaces classes outside the tiers."""
     if found.tier is None or not asked.class_name:
         return
-    twin = asked.class_name.endswith(NONPREEMPTING) and not asked.policy.adoption
-    if twin:
+    if asked.class_name.endswith(NONPREEMPTING) and not asked.policy.adoption:
         yield AdmissionWarning("class-for-adoption", name=asked.class_name, tier=found.tier.name)
     elif asked.policy.tiers.of_class(asked.class_name) != found.tier:
         name, tier = asked.class_name, found.tier.name
@@ -195,26 +368,16 @@ def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> A
     without our marks. A forgery gains no tier but a lower one.
     """
     higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="", demoted_to="")
-    for unmarked in _before_our_marks(asked, higher):
-        try:
-            found = assign(unmarked)
-        except Refused:
-            continue
-        marked = (
-            _as_marked(found, asked, higher, borne)
-            if found.step == written.step and assigned_by(found) == undemoted
-            else None
-        )
-        if marked is not None:
-            return marked
+    # Before it passed, it may have been without our label, without our class, or with the tier it was demoted from.
+    labels, classes = dict.fromkeys((None, asked.label, higher or None)), dict.fromkeys(("", asked.class_name, higher))
+    for label, class_name in product(labels, classes):
+        with suppress(Refused):
+            found = assign(structs.replace(asked, label=label, class_name=class_name))
+            same = found.step == written.step and assigned_by(found) == undemoted
+            marked = _as_marked(found, asked, higher, borne) if same else None
+            if marked is not None:
+                return marked
     return None
-
-
-def _before_our_marks(asked: TierRequest, higher: str) -> Iterator[TierRequest]:
-    """What the pod may have been before: without our label, without our class, or with the tier it was demoted from."""
-    for label in dict.fromkeys((None, asked.label, higher or None)):
-        for class_name in dict.fromkeys(("", asked.class_name, higher)):
-            yield structs.replace(asked, label=label, class_name=class_name)
 
 
 def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -> Assignment | None:

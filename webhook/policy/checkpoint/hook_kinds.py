@@ -47,7 +47,7 @@ def file_path(value: str) -> str:
 
 
 def search_path(value: str) -> str:
-    """What the images of a pod have in PYTHONPATH: absolute folders with `:` between, or `none`."""
+    """Read what the images of a pod have in PYTHONPATH: absolute folders with `:` between, or `none`."""
     if value != NO_PATH and (len(value) > LONGEST_PATH or not _SEARCH_PATH.fullmatch(value)):
         raise ValueError(f"must be the image's own PYTHONPATH, absolute folders with : between, or {NO_PATH}")
     return value
@@ -240,7 +240,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
-    """What reads a field's value for a kind; it raises ValueError."""
+    """Return what reads a field's value for a kind; it raises ValueError."""
     return url_path if (kind, name) == ("http", "path") else READERS[name]
 
 

@@ -29,7 +29,7 @@ from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 DEFAULT_GRACE = 30
 """Seconds a pod has where it says nothing (API default)."""
@@ -123,7 +123,7 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
 
 
 def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
-    """Why no container gets the hook; None where that can't be told before its claims can be read."""
+    """Return why no container gets the hook; None where that can't be told before its claims can be read."""
     if facts.unread_claims:
         return None
     claimed = demand_of(Pod(), facts.devices, policy) > 0
@@ -131,8 +131,9 @@ def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
 
 
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
-    """Why a pod can't have a hook; None where it can. Raises Refused where an annotation names an unknown port."""
-    if _on_windows(pod):
+    """Return why a pod can't have a hook; None where it can. Raises Refused for an unknown port in an annotation."""
+    system = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
+    if system == "windows":  # which has no /bin/sh
         return WINDOWS
     if hook.kind == "http" and not hook.port:
         if "port" in asked.fields:
@@ -146,16 +147,13 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], c
 
 
 def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
-    grace = _grace(pod, hook.seconds, checkpoint)
-    if hook.kind == "sigterm":
-        return HookPlan("sigterm", grace, variables=tuple(_variables(pod, holders, grace - checkpoint.margin)))
-    return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
-
-
-def _variables(pod: Pod, holders: tuple[int, ...], seconds: int) -> list[tuple[int, str, str]]:
-    """The grace is no use to a save that torchrun cuts short."""
-    waits = ((index, shutdown_timeout(pod.spec.containers[index], seconds)) for index in holders)
-    return [(index, VARIABLE, value) for index, value in waits if value is not None]
+    """The plan. The grace is at least what is there; the seconds are capped, as a critical pod waits for all of it."""
+    grace = max(grace_of(pod), hook.seconds + checkpoint.margin)
+    if hook.kind != "sigterm":
+        return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
+    # The grace is no use to a save that torchrun cuts short.
+    waits = ((index, shutdown_timeout(pod.spec.containers[index], grace - checkpoint.margin)) for index in holders)
+    return HookPlan("sigterm", grace, variables=tuple((index, VARIABLE, text) for index, text in waits if text))
 
 
 def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
@@ -172,21 +170,10 @@ def _in_a_volume(container: Container, folder: str) -> bool:
     return any(folder.startswith(f"{path}/") for path in paths if path)
 
 
-def _on_windows(pod: Pod) -> bool:
-    """Tells whether it is a Windows pod, which has no /bin/sh."""
-    declared = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
-    return declared == "windows"
-
-
 def grace_of(pod: Pod) -> int:
     """Seconds that a pod has to end, as it says itself."""
     there = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if there is None else there
-
-
-def _grace(pod: Pod, seconds: int, checkpoint: Checkpoint) -> int:
-    """At least what is there. The seconds are capped, for a critical pod waits as long as the grace period."""
-    return max(grace_of(pod), seconds + checkpoint.margin)
 
 
 def _pre_stop(pod: Pod, index: int) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ The annotations are read from the pod, then from its owners, the nearest first.
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, get_args
 
 import msgspec
@@ -14,8 +15,8 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import READERS, completed, missing, reader, takers, unwanted
 from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"
 TIMEOUT = f"{CHECKPOINT}-timeout"
@@ -80,20 +81,14 @@ _Carriers = Sequence[tuple[str, Mapping[str, str]]]
 
 def _found(carriers: _Carriers) -> Mapping[str, _Note]:
     """The nearest note of each field. What an owner says of its own kind of hook says nothing of another kind."""
-    found = {name: note for name, key in _KEYS.items() if (note := _nearest(key, carriers))}
+    found: dict[str, _Note] = {}
+    for (name, key), (distance, (where, notes)) in product(_KEYS.items(), enumerate(carriers)):
+        if key in notes and name not in found:
+            found[name] = _Note(f"{where}.annotations[{key}]", notes[key], distance)
     if "kind" not in found:
         return found
     near = found["kind"].distance
     return {name: note for name, note in found.items() if name == "seconds" or note.distance <= near}
-
-
-def _nearest(key: str, carriers: _Carriers) -> _Note | None:
-    found = (
-        _Note(f"{where}.annotations[{key}]", notes[key], distance)
-        for distance, (where, notes) in enumerate(carriers)
-        if key in notes
-    )
-    return next(found, None)
 
 
 def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:

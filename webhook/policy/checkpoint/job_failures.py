@@ -13,6 +13,7 @@ from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, View, all_at, at, mapped, view
+from webhook.policy.workloads.kind_table import KindRow
 
 JOB = GroupKind("batch", "Job")
 DEFAULT_BACKOFF = 6
@@ -197,52 +198,37 @@ LOST_NODE = AdmissionWarning("lost-node")
 """The price of a podFailurePolicy of ours, told to whoever applies what gets one."""
 
 
-def job_warnings(tree: Tree, kind: GroupKind, *, adds: bool) -> tuple[AdmissionWarning, ...]:
+def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarning, ...]:
     """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says.
 
     `adds`: the policy lets us add a podFailurePolicy. A Job that gets one needs no warning on its failures. If another
     workload makes that Job, its author is told the price here, and the author of a Job when it is patched.
     """
     try:
-        told = [warning for job in _jobs(tree, kind) for warning in _of_job(job, tree, kind, adds=adds)]
-        return tuple(dict.fromkeys((*told, *_never_again(tree, kind))))
+        told: list[AdmissionWarning] = []
+        for job in _jobs(tree, row):
+            if not (adds and _is_free(job.spec, tree)):
+                told += _said(job, adds=adds)
+            elif row.group_kind != JOB:
+                told.append(LOST_NODE)
+        return tuple(dict.fromkeys((*told, *_never_again(tree, row))))
     except Refused:
         return ()
 
 
-def _of_job(job: JobSeen, tree: Tree, kind: GroupKind, *, adds: bool) -> Iterable[AdmissionWarning]:
-    if adds and _is_free(job.spec, tree):
-        return () if kind == JOB else (LOST_NODE,)
-    return _said(job, adds=adds)
-
-
-_RESTARTS = frozenset({"OnFailure", "Always", "ExitCode"})
-_EXIT_CODE = frozenset({"ExitCode"})
-REPLICAS = {
-    GroupKind("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*", "OnFailure", _RESTARTS),
-    GroupKind("kubeflow.org", "TFJob"): ("spec.tfReplicaSpecs.*", "Never", _RESTARTS),
-    GroupKind("kubeflow.org", "XGBoostJob"): ("spec.xgbReplicaSpecs.*", "Never", _EXIT_CODE),
-    GroupKind("kubeflow.org", "PaddleJob"): ("spec.paddleReplicaSpecs.*", "OnFailure", _RESTARTS),
-    GroupKind("kubeflow.org", "JAXJob"): ("spec.jaxReplicaSpecs.*", "Never", _RESTARTS),
-    GroupKind("kubeflow.org", "MPIJob"): ("spec.mpiReplicaSpecs.*", "Never", _EXIT_CODE),
-}
-"""Where the training operator is told whether it makes a failed pod again, what it takes where nothing stands, and with
-which of them it goes on: kubeflow.org/v1, RestartPolicy, and UpdateJobStatus of each controller."""
-
-
-def _never_again(tree: Tree, kind: GroupKind) -> Iterator[AdmissionWarning]:
-    if kind not in REPLICAS or tree.get("apiVersion") == "kubeflow.org/v2beta1":  # the MPI operator's launcher is a Job
+def _never_again(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
+    retries = row.retries
+    if retries is None or tree.get("apiVersion") == "kubeflow.org/v2beta1":  # the MPI operator's launcher is a Job
         return
-    place, default, goes_on = REPLICAS[kind]
-    for path, found in all_at(tree, place):
-        policy = mapped(found).get("restartPolicy") or default
-        if isinstance(policy, str) and policy not in goes_on:
-            yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=kind.kind)
+    for path, found in all_at(tree, retries.replicas):
+        policy = mapped(found).get("restartPolicy") or retries.default
+        if isinstance(policy, str) and policy not in retries.by:
+            yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind)
 
 
-def _jobs(tree: Tree, kind: GroupKind) -> Iterator[JobSeen]:
+def _jobs(tree: Tree, row: KindRow) -> Iterator[JobSeen]:
     spec = tree.get("spec") or {}
-    match kind:
+    match row.group_kind:
         case ("batch", "Job"):
             yield JobSeen(path="spec", spec=view(spec, JobSpec))
         case ("batch", "CronJob"):

@@ -1,13 +1,19 @@
 """Plans the listener: what saves for a program that knows nothing of us, and the variables by which Python finds it.
 
 Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. The text
-travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639).
+travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639). It
+makes two files, joined from the modules of `listener/`: Python finds one file beside sitecustomize.py without a
+package, and a person reads it from top to bottom.
 Where reports are heard, the kubelet also writes a token for their audience, and renews it:
 https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
 """
 
+import ast
+import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 import msgspec
@@ -17,11 +23,71 @@ from webhook.objects.manifests import FROM_FILE
 from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Pod, Volume
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
-from webhook.policy.checkpoint.listener_text import listener_texts
 from webhook.policy.checkpoint.programs import LONGEST
 from webhook.policy.values.tier_policy import Hook, ReportTarget
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Workload, gang_among
-from webhook.policy.workloads.workload_types import WorkloadType
+
+MODULES = (
+    "protocol",
+    "progress",
+    "report",
+    "mark",
+    "volatile",
+    "agree",
+    "resume",
+    "end",
+    "attach",
+    "huggingface",
+    "replay",
+    "lightning",
+)
+"""In the order in which they are read: each uses what stands above it."""
+START = "sitecustomize.py"
+LISTENER = "gpu_tiers_listen.py"
+HEAD = '''\
+"""gpu-tiers: saves a training that knows nothing of it when its pod's hook asks, ends it with 143, and resumes it.
+
+sitecustomize.py beside it loads it when the program imports a trainer. A fault in here is said in one line on stderr,
+and the training goes on as without it.
+"""
+
+from __future__ import annotations
+'''
+
+
+@functools.cache
+def listener_texts() -> Mapping[str, str]:
+    """File name to text: what lies in the folder that stands first on a training's PYTHONPATH."""
+    return {START: _source(START), LISTENER: joined((name, _source(f"{name}.py")) for name in MODULES)}
+
+
+def _source(name: str) -> str:
+    return resources.files("listener").joinpath(name).read_text(encoding="utf-8")
+
+
+def joined(modules: Iterable[tuple[str, str]]) -> str:
+    """One module of several: their imports once, then each under its name and what it says of itself."""
+    imports: defaultdict[str, set[str]] = defaultdict(set)
+    parts = []
+    for name, text in modules:
+        tree = ast.parse(text)
+        end = 1
+        for each in tree.body:
+            if isinstance(each, ast.Import | ast.ImportFrom):
+                end = (each.end_lineno or 0) + 1
+            if isinstance(each, ast.Import):
+                for found in each.names:
+                    imports[found.name]
+            elif isinstance(each, ast.ImportFrom) and not (each.module or "").startswith(("__future__", "listener.")):
+                imports[each.module or ""].update(found.name for found in each.names)
+        says = (ast.get_docstring(tree) or "").partition("\n\n")[0].splitlines()  # the source says why, too
+        parts.append([f"# ---- {name}", *(f"# {line}".rstrip() for line in says), "", *text.splitlines()[end - 1 :]])
+    bodies = ("\n".join(part).rstrip() for part in parts)
+    whole = [f"import {name}" for name, names in sorted(imports.items()) if not names]
+    named = [f"from {name} import {', '.join(sorted(names))}" for name, names in sorted(imports.items()) if names]
+    return "\n\n\n".join([HEAD + "\n" + "\n".join((*whole, *named)), *bodies]) + "\n"
+
 
 CODE = "/opt/gpu-tiers/python"
 """Where the files lie in a container, and in our image."""
@@ -103,7 +169,7 @@ def can_report(pod: Pod) -> bool:
 
 
 def report_variables(target: ReportTarget) -> Iterator[tuple[str, str]]:
-    """What a training reads that reports: the address, and the PEM of the CA that vouches for it."""
+    """Yield what a training reads that reports: the address, and the PEM of the CA that vouches for it."""
     yield "GPU_TIERS_REPORT", target.url
     yield "GPU_TIERS_REPORT_CA", target.ca
 
@@ -126,7 +192,7 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
 
 
 def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: str) -> Phrase | None:
-    """Why the listener can't be brought into a pod; None where it can."""
+    """Return why the listener can't be brought into a pod; None where it can."""
     if any(each.name == VOLUME and not _ours(each, image) for each in pod.spec.volumes):
         return Phrase("volume-taken", volume=VOLUME)
     if not image and _annotated(pod) > MOST_ANNOTATIONS:

@@ -46,7 +46,7 @@ def is_first_process(container: Container) -> bool:
 
 
 def _script(words: tuple[str, ...]) -> str:
-    """What follows the option -c; "" where there is none."""
+    """Return what follows the option -c; "" where there is none."""
     for index, word in enumerate(words[1:-1], start=1):
         if re.fullmatch("-[a-z]*c", word[:LONGEST]):
             return words[index + 1]
@@ -85,25 +85,20 @@ def lost_checkpoints(container: Container, pod: Pod) -> Iterator[tuple[str, str]
     The name says checkpoint, the path lies in the volume, and no other container mounts it to carry the files away.
     """
     emptydirs = {volume.name for volume in pod.spec.volumes if volume.empty_dir is not None}
-    for path in _checkpoint_paths(container) if emptydirs else ():
-        volume = _volume_of(path, container)
-        if volume in emptydirs and not _shared(volume, container, pod):
-            yield path, volume
-
-
-def _checkpoint_paths(container: Container) -> Iterator[str]:
-    """Paths under a name that says checkpoint: variables, `--ckpt-dir=/x`, `--ckpt-dir /x`."""
+    if not emptydirs:
+        return
+    # 1. Find what may be a path and its name: variables, `--ckpt-dir=/x`, `--ckpt-dir /x`.
     words = (*container.command, *container.args)
     pairs = [(each.name, each.value) for each in container.env if isinstance(each.value, str) and each.value[:1] == "/"]
     pairs += [(name, value) for name, _, value in (word.partition("=") for word in words) if value[:1] == "/"]
     pairs += [(word, after) for word, after in pairwise(words) if word[:1] == "-" and after[:1] == "/"]
-    yield from (value for name, value in pairs if _CHECKPOINT.fullmatch(name[:100]))
 
-
-def _volume_of(path: str, container: Container) -> str:
-    """The volume in which a path lies: the one that is mounted deepest."""
-    mounts = [each for each in container.volume_mounts if f"{path}/".startswith(f"{each.mount_path.rstrip('/')}/")]
-    return max(mounts, key=lambda mount: len(mount.mount_path)).name if mounts else ""
+    # 2. It lies in the volume that is mounted deepest.
+    for path in (value for name, value in pairs if _CHECKPOINT.fullmatch(name[:100])):
+        mounts = [each for each in container.volume_mounts if f"{path}/".startswith(f"{each.mount_path.rstrip('/')}/")]
+        volume = max(mounts, key=lambda mount: len(mount.mount_path)).name if mounts else ""
+        if volume in emptydirs and not _shared(volume, container, pod):
+            yield path, volume
 
 
 def _shared(volume: str, container: Container, pod: Pod) -> bool:

@@ -16,8 +16,7 @@ from webhook.policy.classification.classify import classify, classify_workload
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
+from webhook.policy.workloads.kind_table import Form, KindRow, KindTable, Templates
 from webhook.policy.workloads.templates import created_by, pod_templates
 from webhook.policy.workloads.workload import workload
 
@@ -53,7 +52,7 @@ def row_by_shape(manifest: Manifest) -> KindRow:
 
 
 def gpus_elsewhere(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
-    """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one."""
+    """Return where pod templates with GPUs lie by their shape, if the kind's own row finds none."""
     row = policy.kinds.by_kind[manifest.group_kind]
     if not row.templates or any(_may_hold_gpus(each.pod, policy) for each in pod_templates(manifest.tree, row)):
         return ()
@@ -95,7 +94,7 @@ def _templates(steps: tuple[str, ...], form: Form) -> Templates:
 
 
 def _replicas(holder: Tree) -> int:
-    """As many as stand beside it; what an unknown kind calls replicas may be anything."""
+    """Return the number that stands beside it; what an unknown kind calls replicas may be anything."""
     found = holder.get("replicas")
     return found if isinstance(found, int) and found > 0 else 1
 

@@ -26,10 +26,8 @@ from webhook.policy.classification.commands import by_command, command_hints
 from webhook.policy.classification.evidence import SHOWN, Evidence, Hint, Subject
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import EVERY_SOURCE, Source
+from webhook.policy.workloads.kind_table import EVERY_SOURCE, KindTable, Source, WorkloadType
 from webhook.policy.workloads.workload import Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 SOURCES: Mapping[Source, Callable[[Subject], Hint | None]] = {
     "command": by_command,
@@ -96,7 +94,7 @@ def _proven_by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> 
 
 
 def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
-    """What runs in a general launcher, else what the launcher is mostly used for.
+    """Tell what runs in a general launcher, else what the launcher is mostly used for.
 
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
@@ -105,7 +103,7 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
-    usual = _usual_of_shards(owners) or (_usual(owner) if owner else _usual_by_label(pod, kinds) or _by_end(subject))
+    usual = _usual_use(subject, owner, kinds)
     sources = owner.row.before_usual if owner else _OF_NOBODY
     return _unless(subject, sources, usual) if usual else _guess(subject, sources)
 
@@ -145,20 +143,22 @@ def _outermost(owners: Sequence[Workload]) -> Workload | None:
     return next((owner for owner in outwards if owner.row.usual), next(iter(outwards), None))
 
 
-def _usual_of_shards(owners: Sequence[Workload]) -> Evidence | None:
-    """Shards by index are batch, whatever their kind's usual use: they wait for one another in no gang."""
-    shards = next((owner for owner in owners if owner.shards), None)
-    told = "the usual use of Indexed completions above its parallelism"
-    return Evidence(WorkloadType.BATCH, f"{told}, {shards}", Grade.Usual) if shards else None
-
-
-def _usual(owner: Workload) -> Evidence | None:
-    usual = owner.row.usual
-    return Evidence(usual, f"the usual use of its kind, {owner}", Grade.Usual) if usual else None
-
-
-def _by_end(subject: Subject) -> Evidence | None:
-    """A bare pod that is made to end is usually batch, as a Job is, if it says what it runs; else that is a hint."""
+def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Evidence | None:
+    """Tell what the launcher of a pod is mostly used for."""
+    # 1. Shards by index are batch, whatever their kind's usual use: they wait for one another in no gang.
+    shards = next((each for each in subject.owners if each.shards), None)
+    if shards is not None:
+        told = f"the usual use of Indexed completions above its parallelism, {shards}"
+        return Evidence(WorkloadType.BATCH, told, Grade.Usual)
+    # 2. The kind of the owner, or a label where that can't be seen.
+    if owner is not None:
+        return (
+            Evidence(owner.row.usual, f"the usual use of its kind, {owner}", Grade.Usual) if owner.row.usual else None
+        )
+    for key in subject.pod.metadata.labels:
+        if key in kinds.usual_labels:
+            return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Grade.Usual)
+    # 3. A bare pod that is made to end is usually batch, as a Job is, if it says what it runs; else that is a hint.
     if not subject.ends:
         return None
     by_hand = subject.pod.metadata.controller is None and any(subject.commands())
@@ -166,15 +166,8 @@ def _by_end(subject: Subject) -> Evidence | None:
     return Evidence(WorkloadType.BATCH, text, Grade.Usual if by_hand else Grade.Hinted)
 
 
-def _usual_by_label(pod: Pod, kinds: KindTable) -> Evidence | None:
-    for key in pod.metadata.labels:
-        if key in kinds.usual_labels:
-            return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Grade.Usual)
-    return None
-
-
 def make_expressions() -> None:
-    """What commands and variables are told by, made now: else the first review waits for it."""
+    """Make the expressions of commands and variables now, because the first review would wait for them."""
     for made in (False, True):
         command_hints("", ends=False, made=made)
     variable_hint("")

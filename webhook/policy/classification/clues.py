@@ -6,10 +6,9 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from webhook.policy.classification.commands import runs_a_script
-from webhook.policy.classification.evidence import CONTAINER_NAME, REMEMBERED, Hint, Subject, telling
-from webhook.policy.classification.vocabulary import COMMANDS, LONGEST, WORDS, pattern_of
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.classification.commands import COMMANDS, WORDS, pattern_of, runs_a_script
+from webhook.policy.classification.evidence import CONTAINER_NAME, LONGEST, REMEMBERED, Hint, Subject, telling
+from webhook.policy.workloads.kind_table import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
@@ -28,14 +27,6 @@ IN_AN_IMAGE = (INTERACTIVE, BATCH, SERVING, TRAINING)
 _NIM = "nim"
 """Their publisher's folder for servers, whatever the model is called after: nim/deepmind/alphafold2."""
 
-PORTS = {
-    8888: INTERACTIVE, 8787: INTERACTIVE, 5901: INTERACTIVE, 6901: INTERACTIVE, 6080: INTERACTIVE, 8188: INTERACTIVE,
-    2718: INTERACTIVE, 5900: INTERACTIVE, 7681: INTERACTIVE, 7801: INTERACTIVE, 7865: INTERACTIVE,
-    14500: INTERACTIVE, 47984: INTERACTIVE, 47989: INTERACTIVE, 47990: INTERACTIVE, 49100: INTERACTIVE,
-    8000: SERVING, 8001: SERVING, 8500: SERVING, 8501: SERVING, 11434: SERVING, 30000: SERVING, 7860: SERVING,
-}  # fmt: skip
-"""Default ports: Jupyter, RStudio, VNC, ComfyUI, marimo, ttyd, SwarmUI, Fooocus, Xpra, Sunshine,
-Omniverse's stream; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
 
 PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invocations|openapi|docs$)")
 """How paths begin at which servers of models say that they are ready; a notebook says it below /api or /lab."""
@@ -85,7 +76,7 @@ def by_variable(subject: Subject) -> Hint | None:
 
 
 def by_what_is_around(subject: Subject) -> Hint | None:
-    """What the service account is called after, or the first word of a variable: VLLM_USE_V1, OLLAMA_HOST."""
+    """Tell by what the service account, or the first word of a variable, is called after: VLLM_USE_V1."""
     if subject.ends:
         return None
     account = subject.pod.spec.service_account_name[:LONGEST].lower()
@@ -99,7 +90,7 @@ def by_what_is_around(subject: Subject) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
-    """By the whole name of an environment variable."""
+    """Tell by the whole name of an environment variable."""
     entries = COMMANDS.variables.items()
     found = (workload_type for workload_type, commands in entries if pattern_of(commands).fullmatch(name.lower()))
     return next((Hint(workload_type, name) for workload_type in found), None)
@@ -107,7 +98,7 @@ def variable_hint(name: str) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
-    """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
+    """Tell by the last word that tells. What ends is no server, but maybe a server's benchmark."""
     for word in reversed(_words(name)):
         if word in WORDS.one_off_tasks:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
@@ -137,7 +128,7 @@ def by_image(subject: Subject) -> Hint | None:
 
 
 def by_server(subject: Subject) -> Hint | None:
-    """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
+    """Tell where both a name and an image say that it serves, read as for a workload that doesn't end."""
     named = by_name(structs.replace(subject, ends=False))
     if named is None or named.type is not SERVING or named.words in WORDS.one_off_tasks:
         return None
@@ -167,7 +158,7 @@ def is_system_image(image: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def image_hints(image: str) -> tuple[Hint, ...]:
-    """By words of the image's path and tag."""
+    """Tell by words of the image's path and tag."""
     path = image.partition("@")[0].lower()
     host, slash, rest = path.partition("/")
     if slash and ("." in host or ":" in host):
@@ -188,8 +179,8 @@ def by_probe(subject: Subject) -> Hint | None:
 
 def by_port(subject: Subject) -> Hint | None:
     """A port that programs are known by."""
-    ports = (port for port in subject.ports() if port in PORTS)
-    return next((Hint(PORTS[port], str(port)) for port in ports), None)
+    ports = (port for port in subject.ports() if port in WORDS.ports)
+    return next((Hint(WORDS.ports[port], str(port)) for port in ports), None)
 
 
 def by_answering(subject: Subject) -> Hint | None:

@@ -13,16 +13,16 @@ import msgspec
 
 from webhook.objects.containers import Container
 from webhook.objects.pods import OwnerReference, Pod
-from webhook.policy.classification.vocabulary import LONGEST
-from webhook.policy.quota.shares import ANNOTATIONS, holder_by
+from webhook.policy.quota.demand import ANNOTATIONS, holder_by
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.kinds.table import Source
+from webhook.policy.workloads.kind_table import Source, WorkloadType
 from webhook.policy.workloads.workload import Workload
-from webhook.policy.workloads.workload_types import WorkloadType
 
 SHOWN: frozenset[Source] = frozenset(["command", "variable", "image", "probe", "answers", "names"])
 """Sources that show what runs. Each is right in 97 % of the labelled manifests and more (tests/workloads)."""
 
+LONGEST = 4096
+"""Characters of a text that are searched: an entrypoint script may be a megabyte."""
 REMEMBERED = 4096
 """Texts of each sort that are remembered: pods of a workload have the same."""
 
@@ -48,7 +48,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def basis(self) -> str:
-        """What the type rests on, where a guess is called one."""
+        """The reason for the type, where a guess is called one."""
         return self.text if self.grade >= Grade.Usual else f"a guess from {self.text}"
 
 
@@ -222,7 +222,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
-    """By the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
+    """Tell by the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
     for owner in reversed(owners):
         said = owner.row.type or owner.row.usual
         if said is not None:

@@ -1,4 +1,7 @@
-"""Charges: GPUs booked against a tenant's rows, whether they fit, and the gangs that are charged as a whole."""
+"""Charges: GPUs booked against a tenant's rows, their flavor, whether they fit, and the lower tiers that are lent.
+
+A gang is charged as a whole.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,16 +11,113 @@ import msgspec
 from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
-from webhook.objects.pods import Pod
+from webhook.objects.pods import NodeRequirement, NodeSelectorTerm, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refusal, first_of
 from webhook.policy.quota.claimed import not_made
 from webhook.policy.quota.demand import demand_held, shared_by
-from webhook.policy.quota.flavors import flavor_of
-from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, maybe
+from webhook.policy.values.tier_policy import Flavor, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
+
+
+def flavor_of(pod: Pod, policy: TierPolicy) -> str | None:
+    """The flavor a pod names, or under `flavorUnnamed: Worst` all on whose nodes it may land.
+
+    Behind somebody else's scheduling gate it lands nowhere, and the gate's end is reviewed. Behind ours alone it counts
+    as it will: what the leader books has to be all that it may take once the gate is open.
+    """
+    if policy.flavor_unnamed == "WhenBound" or pod.waits_for_others:
+        return named_flavor(pod, policy.flavors)
+    open_to: list[str] = []
+    for flavor in policy.flavors:
+        if _names(pod, flavor):
+            return maybe((*open_to, flavor.name)) if open_to else flavor.name  # of several the first in the list counts
+        if not any(_shuts_out(pod, key, value) for key, value in flavor.node_labels.items()):
+            open_to.append(flavor.name)
+    return maybe(open_to) if open_to else None
+
+
+def named_flavor(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
+    """The flavor a pod is bound to by its node selector or by every term of its required node affinity."""
+    return next((flavor.name for flavor in flavors if _names(pod, flavor)), None)
+
+
+def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | None:
+    return next((flavor.name for flavor in flavors if flavor.node_labels.items() <= labels.items()), None)
+
+
+def _names(pod: Pod, flavor: Flavor) -> bool:
+    return all(_pinned(pod, key, value) for key, value in flavor.node_labels.items())
+
+
+def _pinned(pod: Pod, key: str, value: str) -> bool:
+    if pod.spec.node_selector.get(key) == value:
+        return True
+    pinned, terms = NodeRequirement(key=key, operator="In", values=(value,)), _terms(pod)
+    return bool(terms) and all(pinned in term.match_expressions for term in terms)
+
+
+def _shuts_out(pod: Pod, key: str, value: str) -> bool:
+    """Tells whether no node that has this label may take the pod, whatever else it has."""
+    if pod.spec.node_selector.get(key, value) != value:
+        return True
+    terms = _terms(pod)
+    return bool(terms) and all(any(_denies(each, key, value) for each in term.match_expressions) for term in terms)
+
+
+def _denies(line: NodeRequirement, key: str, value: str) -> bool:
+    if line.key != key:
+        return False
+    return {"In": value not in line.values, "NotIn": value in line.values}.get(
+        line.operator, line.operator == "DoesNotExist"
+    )
+
+
+def _terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
+    return pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+
+
+def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
+    """The lower tiers that a tenant's workloads of a type may be demoted to, in the order of choice.
+
+    1. Those of `demoteTo`: the tenant's, else the policy's.
+    2. Where neither names any, the highest first: all but those that `workloadTypes` gives to other types alone. So
+       training does not take the GPUs of notebooks. The tiers of batch are for all: nobody waits for what runs there.
+    """
+    below = [tier for tier in policy.tiers if tier.value < chosen.value and tenant.may_use(tier, policy.tiers)]
+    listed = tenant.demote_to or policy.demote_to
+    if listed:
+        return sorted((tier for tier in below if tier.name in listed), key=lambda tier: listed.index(tier.name))
+    own = {name for each, name in policy.tier_of_type.items() if each in (WorkloadType.BATCH, workload_type)}
+    others = set(policy.tier_of_type.values()) - own
+    return [tier for tier in below if tier.name not in others]
+
+
+def lent_from(chosen: Tier, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
+    """The same of the workloads that the policy puts into a tier: those of its types, and those of no known type."""
+    types = [*(each for each, name in policy.tier_of_type.items() if name == chosen.name), None]
+    return list(dict.fromkeys(tier for each in types for tier in lent_tiers(chosen, each, tenant, policy)))
+
+
+def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
+    """Tell whether a tenant is to demote, and can't: no lower tier takes what is over one of its rows.
+
+    A row without a tier counts pods of every tier, so a lower one has no more room in it.
+    """
+    tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
+    return tenant.demotes and bool(tenant.rows) and not any(lent_from(each, tenant, policy) for each in tiers if each)
+
+
+def demotes_not_there(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
+    """The tiers of a tenant's demoteTo that lie below the tier of no row: the field and the tier."""
+    rows = [tier.value for row in tenant.rows if (tier := policy.tiers.get(row.tier or ""))]
+    for index, name in enumerate(tenant.demote_to if rows else ()):
+        tier = policy.tiers.get(name)
+        if tier is not None and tier.value >= max(rows):
+            yield f"spec.demoteTo[{index}]", name
 
 
 class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,7 +166,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 def reserved_for_queue(gpus: Decimal) -> Aside:
-    """What a sentence says after a row's usage of the part that is reserved for the queue."""
+    """Say after a row's usage how much of it is reserved for the queue."""
     return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
@@ -116,7 +216,7 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
 
 
 def is_held(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
-    """Whether a pod that is made now has to wait for its turn behind our gate.
+    """Tell whether a pod that is made now has to wait for its turn behind our gate.
 
     One that names its node can't: the API server takes no gate with it.
     """
@@ -173,7 +273,7 @@ MOST_NAMED = 5
 
 
 class GangPart(msgspec.Struct, frozen=True):
-    """So many like pods of a gang, the GPUs of each, and what they are charged together."""
+    """A number of like pods of a gang, the GPUs of each, and what they are charged together."""
 
     count: int
     gpus: Decimal
@@ -229,7 +329,7 @@ class StrandedGang(msgspec.Struct, frozen=True):
 
 
 def stranded(gangs: Sequence[StrandedGang]) -> Phrase:
-    """What is said of stranded gangs, some of them by name."""
+    """Tell of stranded gangs, of some by name."""
     if len(gangs) == 1:
         return Phrase("stranded-gang", gang=str(gangs[0]))
     return Phrase("stranded-gangs", gangs=first_of([*map(str, gangs)], MOST_NAMED))

@@ -33,7 +33,7 @@ def claimed(devices: Collection[Devices], policy: TierPolicy) -> str:
 
 
 def misstated(pod: Pod, due: str) -> Refusal | None:
-    """Why a pod is refused that says something else of its claims than is due; None where it is as we write it."""
+    """Return why a pod is refused that says something else of its claims than is due; None where it says that."""
     there = pod.metadata.annotations.get(CLAIMED, "")
     if there == due:
         return None
@@ -41,7 +41,7 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
 
 
 def changed_claimed(old: Pod, new: Pod) -> Refusal | None:
-    """Why a changed mark is refused on an existing pod: what its claims may ask for rests on it."""
+    """Return why a changed mark is refused on an existing pod: what its claims may ask for rests on it."""
     before, after = (each.metadata.annotations.get(CLAIMED, "") for each in (old, new))
     if before == after:
         return None
@@ -49,7 +49,7 @@ def changed_claimed(old: Pod, new: Pod) -> Refusal | None:
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
-    """Why a ResourceClaim is refused that asks for more GPUs than a pod was let in with that is to hold it."""
+    """Return why a ResourceClaim is refused that asks for more GPUs than a pod was let in with that is to hold it."""
     most = let_in_with(pod).get(entry, NOTHING)
     if asked <= most:
         return None

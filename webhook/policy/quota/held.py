@@ -1,6 +1,6 @@
-"""The line of a tenant as people are shown it: which workloads wait for their turn, for how many GPUs, and for what."""
+"""The line of a tenant: which workloads wait for their turn, for how many GPUs and for what, and their warnings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from webhook.objects.phrase import Phrase
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.quantities import written
+from webhook.objects.view import Tree, all_at, at, mapped
 from webhook.policy.quota.charges import Shortfall, reserved_for_queue
+from webhook.policy.workloads.kind_table import KindRow
 
 MOST_PLACES = 20
 """Places of a line that a TenantQuota's status has, the first ones."""
@@ -54,7 +56,7 @@ class HeldLine(msgspec.Struct, frozen=True):
         return cls(tuple(_together(list(found)) for _, found in alike))
 
     def before(self, nth: int) -> str:
-        """Who has the place before that one, counted from 1; "" where nobody has."""
+        """Return who has the place before that one, counted from 1; "" where nobody has."""
         if nth == 1:
             return ""
         one, other = self.places[nth - 1], self.places[nth - 2]
@@ -69,7 +71,7 @@ class HeldLine(msgspec.Struct, frozen=True):
         return sums
 
     def status(self) -> dict[str, Any]:
-        """What a TenantQuota's status says of it."""
+        """Return what a TenantQuota's status says of it."""
         tiers = self.by_tier()
         return {
             "pods": sum(pods for pods, _ in tiers.values()),
@@ -116,7 +118,7 @@ class NoRoom(msgspec.Struct, frozen=True):
 
 
 def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
-    """Why a workload waits that asks for so many GPUs.
+    """Return why a workload waits that asks for so many GPUs.
 
     `before` is who comes before it, "" for nobody, and `nth` its place and how many there are.
     """
@@ -135,7 +137,7 @@ def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nt
 
 
 def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
-    """What a pod waits for that is created now, with so many workloads in the line."""
+    """Tell what a pod waits for that is created now, with so many workloads in the line."""
     waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
     if no_room is None:
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
@@ -145,3 +147,36 @@ def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase
     return Phrase(
         "would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, reserved=reserved, waiting=others
     )
+
+
+def held_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
+    """Yield those of a workload that is not suspended and whose tenant holds."""
+    kind = row.while_queued
+    # 1. A rollout makes new pods beside the old ones, which keep their GPUs until the new ones run. Controllers round
+    #    a percentage up.
+    surge = at(tree, kind.surge) if kind.surge else 0
+    some = kind.surge_by_default if surge is None else str(surge).removesuffix("%").strip("0") != ""
+    if (
+        some
+        and at(tree, "spec.strategy.type") != "Recreate"
+        and not (kind.unless and at(tree, kind.unless) is not None)
+    ):
+        yield AdmissionWarning("held-surge", field=kind.surge)
+
+    # 2. Clocks run while the pods wait.
+    for place in kind.deadlines:
+        seconds = (found for _, found in all_at(tree, place) if found is not None)
+        yield from (AdmissionWarning("held-deadline", field=place.rpartition(".")[2], seconds=each) for each in seconds)
+    policy = at(tree, kind.concurrency) or "Allow" if kind.concurrency else "Forbid"
+    if policy != "Forbid":
+        yield AdmissionWarning("held-schedule", policy=policy)
+
+    # 3. Pods that wait keep others from being made, or are given up.
+    replicas = at(tree, "spec.replicas")
+    if kind.order and at(tree, kind.order) != "Parallel" and isinstance(replicas, int) and replicas > 1:
+        yield AdmissionWarning("held-in-order")
+    if kind.on_every_node:
+        yield AdmissionWarning("held-on-nodes")
+    if kind.progress:
+        deadline = mapped(at(tree, kind.progress)).get("serving.knative.dev/progress-deadline")
+        yield AdmissionWarning("held-to-zero", deadline=deadline or "600s")

@@ -103,18 +103,13 @@ def ceilings(tenants: Iterable[Tenant], tiers: Tiers, classes: Iterable[Priority
     itself, so a webhook that is busy or down opens nothing. Its CEL knows one object beside the pod: so tenants stand
     there in the order in which they win, and the cluster's default class, which is nobody's choice, by its name.
     """
-    return {
-        "tenants": "\n".join(_ceiling_of(tenant, tiers) for tenant in by_age(tenants)),
-        "defaultClasses": " ".join(sorted(each.name for each in classes if each.global_default)),
-    }
-
-
-def _ceiling_of(tenant: Tenant, tiers: Tiers) -> str:
-    ceiling = tenant.ceiling(tiers)
-    bound = NO_CEILING if ceiling is None else str(ceiling)
-    return " ".join((tenant.name, bound, *map(_requirement, tenant.selector)))
-
-
-def _requirement(line: Requirement) -> str:
-    """Like `key:In:a,b`. What no label may have is escaped, and so matches none."""
-    return ":".join((quote(line.key), line.operator, ",".join(map(quote, line.values))))
+    lines = []
+    for tenant in by_age(tenants):
+        ceiling = tenant.ceiling(tiers)
+        # `key:In:a,b`. What no label may have is escaped, and so matches none.
+        selector = (
+            f"{quote(each.key)}:{each.operator}:{','.join(map(quote, each.values))}" for each in tenant.selector
+        )
+        lines.append(" ".join((tenant.name, NO_CEILING if ceiling is None else str(ceiling), *selector)))
+    default_classes = sorted(each.name for each in classes if each.global_default)
+    return {"tenants": "\n".join(lines), "defaultClasses": " ".join(default_classes)}

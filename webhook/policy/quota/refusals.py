@@ -30,16 +30,22 @@ from webhook.policy.values.tiers import Tier
 POD = Phrase("this-pod")
 
 
-class Applied(msgspec.Struct, frozen=True):
-    """What somebody applies: what a sentence calls it, whether its pods can wait, and whether later runs make them.
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """The workload that somebody applies, and the quota that it meets.
 
-    `reserved` is the part of each row's usage that is reserved for the queue.
+    `what` is what a sentence calls it. Without `usage`, which is that without the claims that its pods share, only the
+    limits count: at an update the workload's own pods are among those that use a row. `reserved` is the part of each
+    row's usage that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its
+    smallest pod. `can_wait`: its pods may wait for their turn. `recurs`: later runs make them.
     """
 
     what: str
+    usage: Usage | None
+    reserved: Usage = msgspec.field(default_factory=dict)
+    tiers: Collection[Tier] = ()
+    smallest: Decimal = Decimal(0)
     can_wait: bool = True
     recurs: bool = False
-    reserved: Usage = msgspec.field(default_factory=dict)
 
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
@@ -85,7 +91,7 @@ def over_quota(
 
 
 def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> Shortfall:
-    """Of a tenant that demotes, the row that leaves no lower tier: a full row of one tier stands in nobody's way."""
+    """Return the row that leaves no lower tier where a tenant demotes: a full row of one tier stops nobody."""
     if not tenant.demotes:
         return short
     found = whole_shortfall(charges, tenant.bounding_every_tier(), short.usage)
@@ -96,7 +102,7 @@ def too_large(
     row: QuotaRow,
     charge: Charge,
     tenant: Tenant,
-    tiers: Iterable[Tier],
+    tiers: Collection[Tier],
     what: Phrase | str,
     most: Decimal = _NONE,
     now: Collection[Tier] | None = None,
@@ -152,52 +158,45 @@ def no_room_for_gang(
 def whole_fit(
     charges: Sequence[Charge],
     tenant: Tenant,
-    tiers: Iterable[Tier],
     applied: Applied,
     *,
     at_once: bool,
-    usage: Usage | None,
     wished: Sequence[Charge] = (),
     booked: bool = False,
-    smallest: Decimal = _NONE,
     strict: bool = True,
 ) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
-    templates run together. Without `usage`, which is that without the claims that they share, only the limits count: at
-    an update the workload's own pods are among those that use the row. `wished` are all charges, where these are the
-    fewest that it runs with. What is `booked` is told there that it has no room now. `smallest` are the GPUs of the
-    smallest pod. Pods that can't wait for their turn are refused for now.
+    templates run together. `wished` are all charges, where these are the fewest that it runs with. What is `booked` is
+    told there that it has no room now. Pods that can't wait for their turn are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
+    usage = applied.usage
     for row, charge in drawn(charges, tenant, at_once=at_once):
         used = _NONE if usage is None else usage.get(row, _NONE)
         if charge.gpus > row.hard:
-            now = None if usage is None else dict(alternatives(charge, tenant, usage, tiers))
-            refusal = too_large(row, charge, tenant, tiers, applied.what, most.get(row, _NONE), now)
+            now = None if usage is None else dict(alternatives(charge, tenant, usage, applied.tiers))
+            refusal = too_large(row, charge, tenant, applied.tiers, applied.what, most.get(row, _NONE), now)
             if strict and tenant.on_exceed in ("Deny", "Hold"):
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
         elif usage is not None and not booked and used + charge.gpus > row.hard:
-            none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
-            warnings.append(
-                _no_room(_NOW, applied, tenant, row, charge, used=used, start="none" if none else "not all")
-            )
+            none = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start="none" if none else "not all"))
     return Fit(None, tuple(warnings))
 
 
 def growth_warnings(
-    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, applied: Applied
+    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, applied: Applied
 ) -> Iterator[AdmissionWarning]:
     """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
-        used = usage.get(row, _NONE)
-        if more > 0 and charge.gpus <= row.hard < used + more:
+        if more > 0 and charge.gpus <= row.hard < (applied.usage or {}).get(row, _NONE) + more:
             asked = charge if applied.recurs else structs.replace(charge, gpus=more)
-            yield _no_room(_MORE, applied, tenant, row, asked, used=used, start="not all")
+            yield _no_room(_MORE, applied, tenant, row, asked, start="not all")
 
 
 _NOW = ("no-room-now", "its-pods-over", "its-pods-wait")
@@ -207,14 +206,7 @@ _RUN = ("no-room-for-a-run", "a-run-over", "a-run-waits")
 
 
 def _no_room(
-    said: tuple[str, str, str],
-    applied: Applied,
-    tenant: Tenant,
-    row: QuotaRow,
-    charge: Charge,
-    *,
-    used: Decimal,
-    start: str,
+    said: tuple[str, str, str], applied: Applied, tenant: Tenant, row: QuotaRow, charge: Charge, *, start: str
 ) -> AdmissionWarning:
     """The warning of pods that will be refused, wait, or use more than the quota, until others of the tenant end."""
     refused, over, waits = _RUN if applied.recurs else said
@@ -223,7 +215,7 @@ def _no_room(
         waits if applied.can_wait and tenant.holds_on(charge.tier, charge.flavor) else now,
         tenant=tenant.name,
         row=row.subject,
-        used=used,
+        used=(applied.usage or {}).get(row, _NONE),
         hard=row.hard,
         reserved=reserved_for_queue(applied.reserved.get(row, _NONE)),
         what=applied.what,
@@ -233,7 +225,7 @@ def _no_room(
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
-    """What is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
+    """Yield what is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
     for row in tenant.rows:
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
         if drawing:

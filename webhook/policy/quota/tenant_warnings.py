@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.conditions import unknown_names
-from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere
-from webhook.policy.quota.usage_status import NOTHING
+from webhook.policy.quota.charges import demotes_not_there, demotes_nowhere
+from webhook.policy.quota.tenant_status import NOTHING, unknown_names
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, Usage, by_age
 from webhook.policy.values.tier_policy import TierPolicy
@@ -58,7 +57,7 @@ _IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
 
 
 def _in_force(policy: TierPolicy, coming: Collection[str]) -> bool:
-    """Whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
+    """Tell whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
     return {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}.issuperset(coming)
 
 

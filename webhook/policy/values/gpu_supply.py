@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from webhook.policy.values.accelerators import is_accelerator_driver
-from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights, is_accelerator_driver
 from webhook.policy.workloads.claims import drivers_in
 
 Version = tuple[int, int]
@@ -25,7 +24,7 @@ def evicts_for_devices(version: Version) -> bool:
 
 
 class EvictionScope(msgspec.Struct, frozen=True):
-    """What kube-scheduler evicts pods for.
+    """The resources and devices that kube-scheduler evicts pods for.
 
     `plugins` are the resources that a device plugin has on some node; None where the nodes are not known. `devices`: it
     evicts for devices of DRA too.

@@ -63,7 +63,7 @@ class QuotaRow(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What the row bounds, as a refusal names it."""
+        """The name of what the row bounds, as a refusal has it."""
         return self.label if self.tier or self.flavor else "the total"
 
     @property
@@ -113,11 +113,11 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Whether any of its pods wait for their turn."""
+        """Tell whether any of its pods wait for their turn."""
         return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.holds for row in self.rows))
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:
-        """Whether pods of that tier and flavor do."""
+        """Tell whether pods of that tier and flavor do."""
         held = self.on_exceed == "Hold" or any(row.holds and row.counts(tier, flavor) for row in self.rows)
         return held and not self.charged_elsewhere
 

@@ -16,8 +16,7 @@ from webhook.objects.phrase import Phrase
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
-from webhook.policy.workloads.kinds import BUILT_IN, KindTable
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import BUILT_IN, KindTable, WorkloadType
 
 HookKind = Literal["file", "listen", "http", "exec", "signal", "sigterm", "sleep", "none"]
 
@@ -60,7 +59,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class ReportTarget(msgspec.Struct, frozen=True):
-    """Where trainings report how far they are. `ca` is the PEM of what vouches for the address."""
+    """The address where trainings report how far they are. `ca` is the PEM of what vouches for it."""
 
     url: str
     ca: str
@@ -126,7 +125,7 @@ class Flavor(msgspec.Struct, frozen=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a rule applies to; every part that is given must hold."""
+    """The workloads that a rule applies to; every part that is given must hold."""
 
     kinds: tuple[GroupKind, ...] = ()
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -156,7 +155,7 @@ class Scheduling(msgspec.Struct, frozen=True):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where the pods of a tier run, as far as they say nothing of it themselves.
+    """The place where the pods of a tier run, as far as they say nothing of it themselves.
 
     A strategy goes with its `topology_key`, a label of nodes. `tolerations` are as a pod has them, and `max_runtime` is
     in seconds.

@@ -103,7 +103,7 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
 
 
 class Disagreement(NamedTuple):
-    """Why a tier and a live PriorityClass can't work together: the field of the policy, and what is wrong."""
+    """The reason why a tier and a live PriorityClass can't work together: the policy's field, and what is wrong."""
 
     field: str
     what: str
@@ -113,18 +113,30 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[Disagreement]:
-    """Why tiers and live PriorityClasses can't work together; a missing class is no such reason."""
+    """Return why tiers and live PriorityClasses can't work together; a missing class is no such reason."""
     problems: list[Disagreement] = []
-    for tier in tiers:
-        for wanted in classes_of(tier):
-            live = classes.get(wanted.name)
-            if live is not None:
-                problems += _differences(tier, wanted, live)
+    pairs = ((tier, wanted, classes.get(wanted.name)) for tier in tiers for wanted in classes_of(tier))
+    for tier, wanted, live in pairs:
+        if live is None:
+            continue
+        field, there = f"tiers.{tier.name}", f"PriorityClass/{live.name} exists with"
+        if live.value != wanted.value:
+            hint = "a PriorityClass's value is immutable: use that value or another tier name"
+            problems.append(Disagreement(f"{field}.value", f"{wanted.value}, but {there} {live.value}; {hint}"))
+        if live.preemption_policy != wanted.preemption_policy:
+            hint = "a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier name"
+            what = f"{wanted.preemption_policy}, but {there} {live.preemption_policy}; {hint}"
+            problems.append(Disagreement(f"{field}.preemptionPolicy", what))
+        if live.global_default:
+            what = (
+                f"PriorityClass/{live.name} is globalDefault, so every pod of the cluster would carry it; make another "
+            )
+            problems.append(Disagreement(field, what + "class the default"))
     return problems
 
 
 def obstacles(tiers: Tiers, classes: Mapping[str, PriorityClass], *, adoption: bool) -> list[Disagreement]:
-    """Why pods of some tiers are refused: a class differs, or the one in force is gone."""
+    """Return why pods of some tiers are refused: a class differs, or the one in force is gone."""
     due = {tier.name: class_in_force(tier, adoption=adoption) for tier in tiers}
     gone = [
         Disagreement(f"tiers.{tier}", f"PriorityClass/{name} does not exist, so its pods are refused")
@@ -132,25 +144,3 @@ def obstacles(tiers: Tiers, classes: Mapping[str, PriorityClass], *, adoption: b
         if name not in classes
     ]
     return [*disagreements(tiers, classes), *gone]
-
-
-def _differences(tier: Tier, wanted: PriorityClass, live: PriorityClass) -> Iterator[Disagreement]:
-    there = f"PriorityClass/{live.name} exists with"
-    if live.value != wanted.value:
-        yield Disagreement(
-            f"tiers.{tier.name}.value",
-            f"{wanted.value}, but {there} {live.value}; "
-            "a PriorityClass's value is immutable: use that value or another tier name",
-        )
-    if live.preemption_policy != wanted.preemption_policy:
-        yield Disagreement(
-            f"tiers.{tier.name}.preemptionPolicy",
-            f"{wanted.preemption_policy}, but {there} {live.preemption_policy}; "
-            "a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier name",
-        )
-    if live.global_default:
-        yield Disagreement(
-            f"tiers.{tier.name}",
-            f"PriorityClass/{live.name} is globalDefault, so every pod of the cluster would carry it; make another "
-            "class the default",
-        )

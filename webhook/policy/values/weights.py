@@ -1,23 +1,94 @@
-"""Weighs whatever a pod can ask for in GPUs: by the policy's list, else by what its name or its DeviceClass tells."""
+"""Weighs whatever a pod can ask for in GPUs: by the policy's list, else by what its name or its DeviceClass tells.
 
+Accelerators, parts of one and other devices are told apart by their names, from the table in accelerators.yaml.
+"""
+
+import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 
 import msgspec
 
+from webhook.objects.data_files import data_file
 from webhook.objects.quantities import gpus, gpus_of_parts
-from webhook.policy.values.accelerators import (
-    SAME,
-    VARIES,
-    family_of,
-    is_accelerator_driver,
-    looks_like_accelerator,
-    may_be_a_card,
-    table,
-    units_of,
-)
 from webhook.policy.workloads.claims import drivers_in, profile_in
+
+_QUALIFIED = re.compile(r"[^/]{1,253}/[^/]{1,63}")
+"""A resource's name, as far as validation of pods bounds it. Custom resources bring others: no pod is made of them, and
+with many slashes in one the patterns of the table take minutes."""
+
+VARIES, SAME, HUNDRED = Decimal(0), Decimal(1), Decimal(100)
+"""How many of a resource make an accelerator: any amount is a part of one; each is one; a percentage."""
+
+
+class AcceleratorNames(msgspec.Struct, frozen=True, rename="camel"):
+    """The file; the comments in it explain each field."""
+
+    domains: frozenset[str]
+    with_network_cards: frozenset[str]
+    words: str
+    others: str
+    models: str
+    parts: str
+    percentages: str
+    schedulers: frozenset[str]
+    units: Mapping[str, Decimal]
+    drivers: frozenset[str]
+    other_drivers: frozenset[str]
+
+
+@functools.cache
+def table() -> AcceleratorNames:
+    return msgspec.convert(data_file(__name__, "accelerators.yaml"), AcceleratorNames)
+
+
+def looks_like_accelerator(name: str) -> bool:
+    """Tells whether a resource is called as accelerators are: by its domain, or by a word behind the slash."""
+    if not _QUALIFIED.fullmatch(name):
+        return False
+    return (domain_of(name) in table().domains or _found(table().words, name)) and not _found(table().others, name)
+
+
+def units_of(name: str) -> Decimal | None:
+    """How many of a resource make an accelerator, if it may describe accelerators that another resource stands for.
+
+    None for a resource that stands for accelerators by itself. The name must look like an accelerator's.
+    """
+    known = table().units.get(name)
+    if known is not None:
+        return known
+    if _found(table().percentages, name):
+        return HUNDRED
+    if _found(table().parts, name):
+        return VARIES
+    beside_cards = domain_of(name) in table().with_network_cards and not _found(table().words, name)
+    return SAME if beside_cards and not _found(table().models, name) else None
+
+
+def may_be_a_card(name: str) -> bool:
+    """Tells whether a resource that looks like an accelerator may be a network card of the same vendor."""
+    return units_of(name) == SAME and name not in table().units
+
+
+def domain_of(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def family_of(name: str) -> str:
+    """The domain whose accelerators a resource describes; "" where a scheduler describes those of any vendor."""
+    domain = domain_of(name)
+    return "" if domain in table().schedulers else domain
+
+
+def is_accelerator_driver(name: str) -> bool:
+    """Tells whether a driver of dynamic resource allocation is called as those of accelerators are."""
+    return "gpu" in name or name in table().drivers
+
+
+def _found(pattern: str, name: str) -> bool:
+    return re.search(pattern, name) is not None  # which keeps what it compiled
+
 
 MIG = "nvidia.com/mig-"
 _SLICES = {"1": Decimal("0.25"), "2": Decimal("0.5"), "3": Decimal("0.5"), "4": Decimal(1), "7": Decimal(1)}
@@ -154,7 +225,7 @@ class Weights:
         return families
 
     def _most(self, held: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
-        """Of one domain: what stands for GPUs by itself, or the one description that comes to more."""
+        """Return what stands for GPUs by itself in one domain, or the one description that comes to more."""
         counts = {name: count for name, count in held.items() if not describes(name)}
         others = ({name: count} for name, count in held.items() if describes(name))
         return max((counts, *others), key=self._sum)

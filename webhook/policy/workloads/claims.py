@@ -6,6 +6,7 @@ Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import View
@@ -71,14 +72,38 @@ class Selector(View, frozen=True):
     cel: _Cel = _Cel()
 
 
+class DeviceTaint(View, frozen=True):
+    """A taint of a device. NoSchedule keeps new pods off, NoExecute evicts as well."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class DeviceToleration(View, frozen=True):
+    """A toleration of a request; without a key it tolerates every taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        return self.operator == "Exists" or self.value == taint.value
+
+
 class SubRequest(View, frozen=True):
-    """So many devices of a class: `exactly`, an alternative, or all of a request of v1beta1."""
+    """A number of devices of a class: `exactly`, an alternative, or all of a request of v1beta1."""
 
     name: str = ""
     device_class_name: str = ""
     allocation_mode: str = "ExactCount"
     count: int = 1
     selectors: tuple[Selector, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: Any = None
 
 
 class DeviceRequest(SubRequest, frozen=True):
@@ -93,6 +118,7 @@ class DeviceRequest(SubRequest, frozen=True):
 
 class _Requests(View, frozen=True):
     requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[Any, ...] = ()
 
 
 class ClaimSpec(View, frozen=True):

@@ -85,8 +85,7 @@ def jobset_pods(replicated_job: Tree) -> int:
 @pod_count
 def group_workers(spec: Tree) -> int:
     """`replicas` groups of `size` pods, without the leaders if there is a leaderTemplate."""
-    leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
-    return replicas(spec) * max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
+    return replicas(spec) * one_group(spec, spec)
 
 
 @pod_count
@@ -295,16 +294,9 @@ def least_ray_workers(workload: Tree, group: Tree) -> int:
 @group_count
 def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
     """All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."""
-    return _needed_among(at(workload, "spec.replicatedJobs"), replicated_job)
-
-
-@group_count
-def needed_in_runtime_stage(workload: Tree, replicated_job: Tree) -> int:
-    """All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."""
-    return _needed_among(at(workload, "runtime.spec.template.spec.replicatedJobs"), replicated_job)
-
-
-def _needed_among(listed: object, replicated_job: Tree) -> int:
+    # the Jobs of a JobSet, or those of the runtime of a TrainJob
+    runtime = at(workload, "runtime.spec.template.spec.replicatedJobs")
+    listed = at(workload, "spec.replicatedJobs") if runtime is None else runtime
     if not isinstance(listed, list) or len(listed) > MOST_IN_STAGES:
         return MOST_PODS
     stage = _largest_stage([each for each in listed if isinstance(each, dict)])

@@ -23,7 +23,7 @@ MOST_IN_A_GROUP = 100_000
 
 
 class GroupSource(msgspec.Struct, frozen=True):
-    """Where a pod names its group, and the kind of object that says how many pods it needs, in `spec.minMember`."""
+    """The key by which a pod names its group, and the kind that says how many pods it needs, in `spec.minMember`."""
 
     place: Literal["labels", "annotations"]
     key: str
@@ -35,7 +35,7 @@ class GroupSource(msgspec.Struct, frozen=True):
         return written.get(self.key, "")
 
     def __str__(self) -> str:
-        """Where a pod names it, as a field."""
+        """Return the field in which a pod names it."""
         return f"metadata.{self.place}[{self.key}]"
 
 
@@ -59,7 +59,7 @@ class SchedulersGroup(msgspec.Struct, frozen=True):
 
 
 class PodsTogether(msgspec.Struct, frozen=True):
-    """So many pods, of use only together, in a group of that kind and name."""
+    """A number of pods, of use only together, in a group of that kind and name."""
 
     kind: GroupKind
     name: str
@@ -67,7 +67,7 @@ class PodsTogether(msgspec.Struct, frozen=True):
 
     @property
     def uid(self) -> str:
-        """What the ledger and its pods call it: a group may have no object, so no uid."""
+        """The name by which the ledger and its pods know it: a group may have no object, so no uid."""
         return f"{self.kind.qualified}/{self.name}"
 
 

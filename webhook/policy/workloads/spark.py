@@ -62,7 +62,7 @@ def _metadata(template: Tree, role: Tree) -> Tree:
 
 
 def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> list[object]:
-    """Those of the template, the first by name or place completed, and the sidecars."""
+    """Return those of the template, the first by name or place completed, and the sidecars."""
     name = f"spark-kubernetes-{part}"
     listed = _list(inner, "containers", f"{part}.template.spec") or [{"name": name}]
     place = next((i for i, each in enumerate(listed) if isinstance(each, dict) and each.get("name") == name), 0)
@@ -81,7 +81,7 @@ def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> 
 
 
 def _by_field(part: str, added: Tree) -> Tree:
-    """What the field `gpu` asks for."""
+    """Return what the field `gpu` asks for."""
     gpu = added.get("gpu") or {}
     if not isinstance(gpu, dict):
         raise Refused(Reason.INVALID, "no-gpu-map", f"{part}.gpu", value=str(gpu)[:40])
@@ -95,7 +95,7 @@ def _by_field(part: str, added: Tree) -> Tree:
 
 
 def _by_configuration(part: str, spec: Tree) -> dict[str, int | None]:
-    """What spark.executor.resource.gpu.amount and its vendor ask for; Spark refuses to start without a vendor."""
+    """Return what spark.executor.resource.gpu.amount and its vendor ask for; without a vendor Spark won't start."""
     configuration, asked = _map(spec, "sparkConf"), re.compile(rf"(spark\.{part}\.resource\.([^.]+))\.amount")
     found = filter(None, (asked.fullmatch(str(key)) for key in configuration))
     vendors = ((match, configuration.get(f"{match[1]}.vendor")) for match in found)

@@ -12,7 +12,7 @@ from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import OBJECT, Reason, Refused
 from webhook.objects.view import Tree, all_at, at, item_at, mapped, steps, view
-from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
+from webhook.policy.workloads.kind_table import Form, KindRow, Templates
 from webhook.policy.workloads.pod_counts import MOST_PODS
 
 DOMAIN = "gpu-tiers.dev/"
@@ -90,7 +90,7 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
 
 
 def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ...]) -> Iterator[Passed]:
-    """What is written on the way to the pods of the template in an item; what is no text there says nothing."""
+    """Yield what is written on the way to the pods of the template in an item; only texts count there."""
     for each in templates.between:
         place = [step if step != "*" else taken[index] for index, step in enumerate(steps(each.metadata))]
         found = mapped(item_at(tree, place))
@@ -130,7 +130,7 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
         case "resources":
             return {"spec": {"containers": [{"name": "node", "resources": template}]}}
         case "container" | "parameter":
-            return {"spec": {"containers": [_named(_with_script(template))]}}
+            return {"spec": {"containers": [_step(template)]}}
         case "spec":
             return {"metadata": _beside(holder), "spec": _with_containers(_bare(template), templates.containers)}
     return template
@@ -142,16 +142,14 @@ def _bare(template: object) -> object:
     return inner if isinstance(inner, dict) else template
 
 
-def _named(container: object) -> object:
-    """Argo names the one container of a step main."""
-    return {"name": "main", **container} if isinstance(container, dict) else container
+def _step(container: object) -> object:
+    """The container with its script as an argument (Argo: source; Tekton: script), and Tekton's computeResources.
 
-
-def _with_script(container: object) -> object:
-    """The container with its script as an argument (Argo: source; Tekton: script), and Tekton's computeResources."""
+    Argo names the one container of a step main.
+    """
     if not isinstance(container, dict):
         return container
-    made = {field: value for field, value in container.items() if field not in _STEP_FIELDS}
+    made = {"name": "main", **{field: value for field, value in container.items() if field not in _STEP_FIELDS}}
     scripts = [container[field] for field in ("source", "script") if isinstance(container.get(field), str)]
     if scripts:
         args = container.get("args")

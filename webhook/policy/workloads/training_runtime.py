@@ -51,7 +51,7 @@ def _job_set_metadata(train_job: Tree, template: Tree) -> Tree:
 
 
 def _overrides(train_job: Tree, template: Tree) -> Tree:
-    """What the TrainJob changes in jobs of the runtime, as one patch of the JobSet's spec."""
+    """Return what the TrainJob changes in jobs of the runtime, as one patch of the JobSet's spec."""
     known = [mapped(job).get("name") for job in listed(at(template, "spec.replicatedJobs"))]
     patch: Tree = {"replicatedJobs": []}
     for job in islice(_overridden(train_job), MOST_OVERRIDES):
@@ -76,7 +76,7 @@ def _targeted(override: object, pod: Tree) -> Iterator[Tree]:
 
 
 class _Making(msgspec.Struct, frozen=True):
-    """What the jobs of a runtime are completed with: the TrainJob's trainer, and the policy."""
+    """The values that complete the jobs of a runtime: the TrainJob's trainer, and the policy."""
 
     trainer: Tree
     policy: object

@@ -14,10 +14,9 @@ from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refusal, Refused
 from webhook.objects.view import Tree, all_at, at, view
-from webhook.policy.workloads.kinds.table import Form, KindRow
+from webhook.policy.workloads.kind_table import Form, KindRow, WorkloadType
 from webhook.policy.workloads.pod_counts import MOST_TEMPLATES, too_many_templates
 from webhook.policy.workloads.templates import Passed, class_named, objects_in, own_templates, pod_templates
-from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -57,7 +56,7 @@ class Member(msgspec.Struct, frozen=True):
     makers: tuple["Workload", ...] = ()
 
     def placed(self, refusal: Refusal) -> Refusal:
-        """What is refused for a field of the pod, refused for that field of the template."""
+        """Name the field of the template in a refusal for that field of the pod."""
         of_the_pod = not refusal.place and refusal.field.startswith(_OF_A_POD)
         return refusal.of_template(self.path, bare=self.form != "template") if of_the_pod else refusal
 
@@ -96,7 +95,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def metadata_place(self) -> str:
-        """Where its labels and annotations stand."""
+        """The place of its labels and annotations."""
         return self.place or f"{self}.metadata"
 
     @property
@@ -193,7 +192,7 @@ def _described(tree: Tree, row: KindRow, passed: Passed) -> Workload:
 
 
 def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
-    """Those of a whole object in the workload, which makes them once it is created; a Pod is made by none."""
+    """Yield those of a whole object in the workload, which makes them once it is created; a Pod is made by none."""
     try:
         made = workload(inner, row)
     except Refused as refused:
@@ -215,7 +214,7 @@ def _text(found: object) -> str:
 
 
 def _brings_gpus(tree: Tree, row: KindRow) -> bool:
-    """By a field of its own; else, where it has no templates, its operator brings them."""
+    """Tell by a field of its own; where it has no templates, its operator brings them."""
     if row.gpu_fields:
         return any(_asked(tree, path) for path in row.gpu_fields)
     return not any(True for _ in pod_templates(tree, row))

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written
-from webhook.policy.checkpoint.eviction_cost import room_between
 from webhook.policy.checkpoint.hook_request import longest_save
-from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.checkpoint.work_lost import room_between
+from webhook.policy.placement import UNNAMED
 from webhook.policy.values.tier_policy import Hook
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.rule import Mistake, Severity, rule
 from webhook.report.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, number_of, some_of
 

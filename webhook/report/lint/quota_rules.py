@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written, written_gpus
-from webhook.policy.quota.charges import Charge, whole_shortfall
-from webhook.policy.quota.conditions import overlaps, unknown_names
-from webhook.policy.quota.lending import demotes_not_there, demotes_nowhere, lent_from
+from webhook.policy.quota.charges import Charge, demotes_not_there, demotes_nowhere, lent_from, whole_shortfall
+from webhook.policy.quota.tenant_status import overlaps, unknown_names
 from webhook.policy.values.tenants import QuotaRow, Tenant, by_age, tenant_among
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import drivers_in

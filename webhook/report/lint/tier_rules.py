@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import leaves_out
-from webhook.policy.devices.without_eviction import evicts_others
-from webhook.policy.namespace_labels import namespace_warnings
-from webhook.policy.unknown_keys import is_unknown, likely_key
+from webhook.policy.devices import evicts_others
+from webhook.policy.metadata_keys import is_unknown, likely_key, namespace_warnings
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import PriorityClass, Tier, class_in_force, disagreements
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.rule import Mistake, Severity, rule
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
 from webhook.report.posture import dra_posture, posture_of

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import a_job, a_pod, a_workload, some_facts
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.assignment.explicit import matches
+from webhook.policy.assignment.steps import matches
 from webhook.policy.values.tier_policy import Match
 
 JOB = a_job(name="night").labelled({"team": "a"})

@@ -4,8 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from webhook.policy.checkpoint.at_risk import LastSave, Work, work_since
-from webhook.policy.checkpoint.outcome import ContainerEnd, Outcome, saved_last
+from webhook.policy.checkpoint.work_lost import ContainerEnd, LastSave, Outcome, Work, saved_last, work_since
 
 STARTED, EVICTED = 1_000.0, 10_000.0
 EIGHT = Decimal(8)

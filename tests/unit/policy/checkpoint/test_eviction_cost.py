@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.checkpoint.eviction_cost import MOST, SAVES_APART, boost, room_between, save_time
+from webhook.policy.checkpoint.work_lost import MOST, SAVES_APART, boost, room_between, save_time
 
 MINUTE, HOUR = 60.0, 3600.0
 WORK = st.floats(0, 1e12)

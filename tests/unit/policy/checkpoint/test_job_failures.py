@@ -6,7 +6,10 @@ import pytest
 
 from tests.builders.words import words
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.checkpoint.job_failures import REPLICAS, fields_due, job_warnings
+from webhook.objects.phrase import AdmissionWarning
+from webhook.policy.checkpoint import job_failures
+from webhook.policy.checkpoint.job_failures import fields_due
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 JOB, CRON_JOB, JOB_SET = (
     GroupKind("batch", "Job"),
@@ -76,6 +79,10 @@ SAID: dict[str, tuple[dict[str, Any], list[str]]] = {
         [BACKOFF.replace("Limit ", "LimitPerIndex ").format(3)],
     ),
 }
+
+
+def job_warnings(tree: dict[str, Any], kind: GroupKind, *, adds: bool) -> tuple[AdmissionWarning, ...]:
+    return job_failures.job_warnings(tree, BUILT_IN.by_kind[kind], adds=adds)
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -249,10 +256,12 @@ FAILS = {
 """The restartPolicies with which one preempted pod fails a training operator's job; "" where none stands."""
 
 
-@pytest.mark.parametrize("kind", REPLICAS, ids=str)
+@pytest.mark.parametrize("kind", [row.group_kind for row in BUILT_IN.rows if row.retries], ids=str)
 @pytest.mark.parametrize("policy", ["", "Never", "OnFailure", "Always", "ExitCode"])
 def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind, policy: str) -> None:
-    _, field, _ = REPLICAS[kind][0].split(".")
+    retries = BUILT_IN.by_kind[kind].retries
+    assert retries
+    _, field, _ = retries.replicas.split(".")
     replicas = {"Worker": {"restartPolicy": policy} if policy else {}}
     tree = {"apiVersion": "kubeflow.org/v1", "spec": {field: replicas}}
     told = f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.policy.checkpoint.test_file_hook import run
 from webhook.policy.checkpoint.hook_kinds import file_handler, signal_handler, tells
-from webhook.policy.checkpoint.outcome import FAILED, LATE, ContainerEnd, Outcome, outcome_of
+from webhook.policy.checkpoint.work_lost import FAILED, LATE, ContainerEnd, Outcome, outcome_of
 
 
 def outcome(

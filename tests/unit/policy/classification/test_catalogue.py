@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import a_deployment, a_pod
 from webhook.policy.classification.classify import classify
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 COMMANDS = {
     "python -m lerobot.scripts.train --policy.type=act": "training",

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import PodBuilder, WorkloadBuilder, a_deployment, a_pod, a_workload
 from webhook.policy.classification.classify import classify
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 
 def owner(kind: str, name: str = "x") -> WorkloadBuilder:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import PodBuilder, a_deployment, a_pod, a_workload
 from webhook.policy.classification.classify import classify
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 PORT = [{"containerPort": 3000}]
 

@@ -4,10 +4,10 @@ import pytest
 
 from tests.builders import a_deployment, a_job, a_pod, a_tier_request
 from webhook.policy.classification.classify import classify
+from webhook.policy.classification.commands import LONGEST
 from webhook.policy.classification.evidence import Subject
-from webhook.policy.classification.vocabulary import LONGEST
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 COMMANDS = [
     (["python", "-m", "axolotl.cli.train", "x.yaml"], "training"),

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import GPU, PodBuilder, Tree, a_deployment, a_pod, a_workload, type_of
 from webhook.policy.classification.classify import classify
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 UNKNOWN = "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime"
 JUPYTER = "quay.io/jupyter/pytorch-notebook:cuda12-2025-05-30"

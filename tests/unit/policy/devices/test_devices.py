@@ -7,7 +7,7 @@ import pytest
 from tests.builders.built import Tree
 from tests.builders.claims import SliceBuilder, a_device, a_slice
 from webhook.objects.view import view
-from webhook.policy.devices.devices import (
+from webhook.policy.devices import (
     DeviceClaim,
     DeviceKey,
     DeviceTaintRule,

@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import StrandedGang
-from webhook.policy.quota.conditions import Overlap, conditions_of, overlaps
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import Count, usage_status
+from webhook.policy.quota.tenant_status import Count, Overlap, conditions_of, overlaps, usage_status
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
 from webhook.policy.values.tier_policy import Flavor, Mode, TierPolicy

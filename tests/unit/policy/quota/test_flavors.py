@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy
-from webhook.policy.quota.flavors import flavor_of
+from webhook.policy.quota.charges import flavor_of
 from webhook.policy.values.tenants import QuotaRow
 
 PRODUCT = "nvidia.com/gpu.product"

@@ -10,7 +10,8 @@ from tests.builders.words import words
 from tests.builders.workloads import WorkloadBuilder
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.decide_workload import decide_workload
-from webhook.policy.quota.held_warnings import held_warnings
+from webhook.policy.quota.held import held_warnings
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 ROLLING, CANARY = "spec.strategy.rollingUpdate.maxSurge", "spec.strategy.canary.maxSurge"
 OF_GROUPS = "spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge"
@@ -82,7 +83,7 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_what_is_said_of_a_workload_whose_pods_wait(name: str) -> None:
     kind, spec, said = SAID[name]
     group, _, plain = kind.partition("/")
-    told = [*words(held_warnings({"spec": spec}, GroupKind(group, plain)))]
+    told = [*words(held_warnings({"spec": spec}, BUILT_IN.by_kind[GroupKind(group, plain)]))]
     assert len(told) == bool(said)
     assert all(said in each for each in told)
 

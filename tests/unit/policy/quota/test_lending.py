@@ -4,9 +4,9 @@ import pytest
 
 from tests.builders import a_policy, a_tenant
 from webhook.config.load import preset_policy
-from webhook.policy.quota.lending import lent_tiers
+from webhook.policy.quota.charges import lent_tiers
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 
 NOTEBOOKS = [
     {"name": "training", "value": 1000},

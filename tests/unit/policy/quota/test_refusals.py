@@ -21,38 +21,38 @@ def asking(gpus: int) -> list[Charge]:
 
 
 def test_pods_without_room_wait_where_the_tenant_holds():
-    fit = whole_fit(asking(4), HOLDS, (), Applied("this Deployment"), at_once=True, usage=USED)
+    fit = whole_fit(asking(4), HOLDS, Applied(what="this Deployment", usage=USED), at_once=True)
     assert fit.refusal is None
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so its pods wait for their "
         "turn (onExceed: Hold)"
     )
-    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, Applied("this Deployment"))
+    (more,) = growth_warnings(asking(4), asking(2), HOLDS, Applied(what="this Deployment", usage=USED))
     assert sentence(more).endswith("asks for 2 more, so those pods wait for their turn (onExceed: Hold)")
 
 
 def test_what_can_never_fit_is_refused_where_the_tenant_holds():
-    never = whole_fit(asking(7), HOLDS, (), Applied("this Job"), at_once=True, usage=USED)
+    never = whole_fit(asking(7), HOLDS, Applied(what="this Job", usage=USED), at_once=True)
     assert never.refusal is not None
     assert never.refused == 7
-    wished = whole_fit(asking(7), HOLDS, (), Applied("this Job"), at_once=True, usage=USED, strict=False)
+    wished = whole_fit(asking(7), HOLDS, Applied(what="this Job", usage=USED), at_once=True, strict=False)
     assert wished.refusal is None, "it runs with fewer"
     assert not whole_fit(
-        asking(7), replace(HOLDS, on_exceed="Warn"), (), Applied("this Job"), at_once=True, usage=USED
+        asking(7), replace(HOLDS, on_exceed="Warn"), Applied(what="this Job", usage=USED), at_once=True
     ).refusal
 
 
 def test_what_is_reserved_for_the_queue_is_told():
-    applied = Applied("this Job", reserved={ROW: Decimal(3)})
-    fit = whole_fit(asking(2), HOLDS, (), applied, at_once=True, usage=USED)
+    applied = Applied(what="this Job", usage=USED, reserved={ROW: Decimal(3)})
+    fit = whole_fit(asking(2), HOLDS, applied, at_once=True)
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier; this Job asks for 2 in all, "
         "so its pods wait for their turn (onExceed: Hold)"
     )
-    assert not whole_fit(asking(1), HOLDS, (), applied, at_once=True, usage=USED).warnings
-    (more,) = growth_warnings(asking(4), asking(2), HOLDS, USED, applied)
+    assert not whole_fit(asking(1), HOLDS, applied, at_once=True).warnings
+    (more,) = growth_warnings(asking(4), asking(2), HOLDS, applied)
     assert sentence(more).startswith("tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier")
 
 
@@ -84,8 +84,8 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
     ],
 )
 def test_what_runs_later_is_told_of_its_runs(tenant: Tenant, then: str):
-    applied = Applied("this CronJob", recurs=True)
+    applied = Applied(what="this CronJob", usage=USED, recurs=True)
     told = f"tenant alpha: gpu-training is at 5 of 6 GPUs; each run of this CronJob asks for 4 in all. {IF} {then}"
-    (now,) = whole_fit(asking(4), tenant, (), applied, at_once=True, usage=USED).warnings
-    (more,) = growth_warnings(asking(4), asking(2), tenant, USED, applied)
+    (now,) = whole_fit(asking(4), tenant, applied, at_once=True).warnings
+    (more,) = growth_warnings(asking(4), asking(2), tenant, applied)
     assert (sentence(now), sentence(more)) == (told, told)

@@ -11,7 +11,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.quantities import MOST_GPUS
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import demand_of, gpu_holders, refuse_unlisted, unlisted_warnings
-from webhook.policy.values.accelerators import looks_like_accelerator, table
+from webhook.policy.values.weights import looks_like_accelerator, table
 from webhook.sentences.sentence import warning_words
 
 POLICY = a_policy()

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import WorkloadBuilder, a_policy, a_workload
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.demand import demand_of
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.templates import container_in
 
 Tree = dict[str, Any]

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.rows import rows_of
+from webhook.policy.workloads.kind_table import BUILT_IN, rows_of
 from webhook.policy.workloads.pod_counts import GROUP_COUNTS, POD_COUNTS
 
 

@@ -9,7 +9,7 @@ from tests.builders.operators import GPU_POD
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.quota.demand import demand_of
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 
 
 def gpus_of(workload: WorkloadBuilder) -> Decimal:

@@ -15,7 +15,7 @@ from tests.builders.operators import (
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
-from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.templates import pod_templates
 from webhook.sentences.sentence import told
 

@@ -9,7 +9,7 @@ from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tenants import QuotaRow, Tenant
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.audit_report import AuditReport, audit_report
 from webhook.report.lint.audited import Audited, PodsAlike
 from webhook.report.lint.snapshot import ClusterSnapshot

@@ -8,7 +8,7 @@ from webhook.cluster.listed import DisruptionBudget
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.tenants import Requirement
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.snapshot import FailedHook, PreemptionRule
 
 

@@ -1,17 +1,38 @@
-"""The table of workload kinds: what a row says, the table as a value, and what the labels of all rows tell together."""
+"""The table of workload kinds: what a row says, the table as a value, and how rows are made of data.
 
-from collections.abc import Callable, Iterator, Mapping
+A new operator is an entry in a YAML file of the folder `kinds` and an example, not a class; a company's own is one in
+its policy file. An entry has the fields of KindRow in camelCase. A template's `path` is whole there:
+spec.workers.*.template. The object that holds it is at `holder`, else at the longest path that leads to both the
+template and its number at `replicas`. Counts and what else an operator does are functions, named in `pods`, `times`,
+`left`, `least`, `made` and `merged`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.objects.data_files import data_file
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
-from webhook.policy.workloads.pod_counts import GroupCount, PodCount, once, one
-from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.objects.view import steps
+from webhook.policy.workloads import spark, training_runtime
+from webhook.policy.workloads.pod_counts import GROUP_COUNTS, POD_COUNTS, GroupCount, PodCount, counted_at, once, one
+
+
+class WorkloadType(StrEnum):
+    """The types that a workload is judged as. Any other object is left alone."""
+
+    TRAINING = "training"
+    SERVING = "serving"
+    BATCH = "batch"
+    INTERACTIVE = "interactive"
+
 
 Form = Literal["template", "spec", "container", "resources", "parameter"]
 """The form of a template: a pod template, a pod spec without metadata, one container, its resources alone, or
@@ -49,7 +70,7 @@ class Between(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
+    """The place of pod templates: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
     those. `left` tells how many still run or come, where pods that have succeeded are not made again. Of a gang `least`
@@ -95,6 +116,41 @@ class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own: frozenset[str]
 
 
+class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The fields by which a kind's controller goes on while its pods wait for quota.
+
+    What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
+    (tests/apiserver/test_hold_workloads.py) and with JobSet, LeaderWorkerSet, KubeRay, the training operator, Knative
+    (tests/operators), and docs/tenants.md tells it. Of Argo's and Kruise's kinds maxSurge is taken as their CRDs say.
+
+    `surge` is the number of pods that a rollout makes beside the old ones, `surge_by_default`: also where nothing
+    stands; nothing of it where `unless` is filled. `deadlines` begin when a controller has made the pods, whether or
+    not they run. `concurrency` lets the next run begin beside one that waits. `order`: pods are made one after another
+    unless Parallel stands there. `progress` are the annotations that say when Knative scales to zero what does not run.
+    """
+
+    surge: str = ""
+    surge_by_default: bool = False
+    unless: str = ""
+    deadlines: tuple[str, ...] = ()
+    concurrency: str = ""
+    order: str = ""
+    on_every_node: bool = False
+    progress: str = ""
+
+
+class Retries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `replicas` whose restartPolicy tells the training operator whether it makes a failed pod again.
+
+    It takes the `default` where nothing stands, and goes on `by` these policies: kubeflow.org/v1, RestartPolicy, and
+    UpdateJobStatus of each controller.
+    """
+
+    replicas: str
+    default: str
+    by: frozenset[str]
+
+
 class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A kind of workload.
 
@@ -109,9 +165,10 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
     that asks for no GPU is known to share its gang's tier. `group_label` is on the pods of a gang that consists of
     groups: the number of the pod's group, from 0. The first group is the gang, and each other one is a gang of its own.
-    `scale` is the field of a gang that its scale subresource
-    writes. `managed_by` is where it names its controller. `runtime` is what else its pods are made of. `wraps` is the
-    place of whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
+    `scale` is the field of a gang that its scale subresource writes. `kueue`: Kueue has an integration for it, which
+    may copy the label of its class into pod templates, at every update: one that lacked it would change then, and roll.
+    `managed_by` is where it names its controller. `runtime` is what else its pods are made of. `wraps` is the place of
+    whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
     """
 
     group: str
@@ -133,6 +190,9 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     at_once: bool = True
     recurs: bool = False
     class_field: str = ""
+    kueue: Literal["Queues", "Copies"] | None = None
+    while_queued: WhileQueued = WhileQueued()
+    retries: Retries | None = None
     managed_by: ManagedBy | None = None
     runtime: RuntimeKinds | None = None
     wraps: str = ""
@@ -167,7 +227,7 @@ class TellingLabel(NamedTuple):
     unless: tuple[Source, ...]
 
 
-POD_LABELS = msgspec.convert(data_file(__name__, "labels.yaml"), tuple[PodLabel, ...])
+POD_LABELS = msgspec.convert(data_file(__name__, "kinds/labels.yaml"), tuple[PodLabel, ...])
 _WELL_KNOWN = tuple(TellingLabel(each.key, each.value, each.type, ()) for each in POD_LABELS if each.type)
 
 
@@ -229,3 +289,80 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
                 uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
                 if row.usual and not row.type and uses == {row.usual} and label[1] is None:
                     yield label[0], row.usual
+
+
+_MAKES_PODS: Mapping[str, MakesPod] = {
+    "spark_driver": spark.driver_pod,
+    "spark_executor": spark.executor_pod,
+    "node_alone": training_runtime.node_alone,
+    "with_runtime": training_runtime.with_runtime,
+}
+_NAMED: Mapping[Any, Mapping[str, Callable[..., Any]]] = {
+    PodCount: POD_COUNTS | {"spark_executors": spark.executors},
+    GroupCount: GROUP_COUNTS,
+    MakesPod: _MAKES_PODS,
+}
+"""The functions that an entry may name, by the type of the column."""
+
+
+def rows_of(entries: Sequence[dict[str, Any]]) -> tuple[KindRow, ...]:
+    """Return a row for each entry. A `row` of `between` names another entry by group and kind: batch/Job."""
+    by_name = {f"{entry['group']}/{entry['kind']}": entry for entry in entries}
+    made: dict[str, KindRow] = {}
+
+    def row(name: str) -> KindRow:
+        if name not in made:
+            made[name] = row_of(by_name[name] | {"templates": list(map(linked, by_name[name].get("templates", ())))})
+        return made[name]
+
+    def linked(template: dict[str, Any]) -> dict[str, Any]:
+        passed = template.get("between", ())
+        return template | {"between": [each | {"row": row(each["row"])} if "row" in each else each for each in passed]}
+
+    return tuple(map(row, by_name))
+
+
+def row_over(known: KindRow, entry: Mapping[str, Any]) -> KindRow:
+    """Return a row with the fields that an entry has in place of its own."""
+    named = {"group": known.group, "kind": known.kind, "plural": known.plural, "source": known.source}
+    made = row_of({**named, **entry})
+    written = (field.name for field in structs.fields(KindRow) if field.encode_name in entry)
+    return structs.replace(known, **{name: getattr(made, name) for name in written})
+
+
+def row_of(entry: Mapping[str, Any]) -> KindRow:
+    """Return the row of an entry."""
+    divided = {"templates": list(map(_divided, entry["templates"]))} if "templates" in entry else {}
+    return msgspec.convert({**entry, **divided}, KindRow, dec_hook=_by_name)
+
+
+def holder_of(path: str, replicas: str | None) -> list[str]:
+    """Return the steps to the object that holds a template and its number of pods."""
+    whole = steps(path)
+    if replicas is None:
+        return whole if whole[-1:] == ["*"] else whole[:-1]
+    both = zip(whole, steps(replicas), strict=False)
+    return [step for step, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
+
+
+def _divided(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Divide the paths of a template at its holder."""
+    path, replicas = template["path"], template.get("replicas")
+    holder = steps(template["holder"]) if "holder" in template else holder_of(path, replicas)
+    divided = dict(template) | {"holder": ".".join(holder), "path": ".".join(steps(path)[len(holder) :])}
+    if replicas is not None:
+        divided["pods"] = counted_at(".".join(steps(divided.pop("replicas"))[len(holder) :]))
+    return divided
+
+
+def _by_name(column: Any, named: Any) -> Callable[..., Any]:
+    return named if callable(named) else _NAMED[column][named]
+
+
+_FILES = ("core", "training", "launchers", "serving", "llm_serving", "batch", "interactive", "wrappers")
+"""Labels that several kinds have tell by the order of the rows."""
+
+BUILT_IN = KindTable(()).with_rows(
+    rows_of([entry for file in _FILES for entry in data_file(__name__, f"kinds/{file}.yaml")])
+)
+"""The kinds that gpu-tiers knows by itself."""

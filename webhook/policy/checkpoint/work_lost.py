@@ -1,14 +1,91 @@
-"""Tells whether a pod that was evicted has saved, as far as its hook and the kubelet say."""
+"""The work that an eviction loses: whether the pod has saved, the GPU-time since, and its cost for other schedulers.
+
+Whether a pod saved is told by its hook and the kubelet. The costs go in steps: what is written stays as long as it is
+off by less than one.
+"""
 
 import re
 import signal
 from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from itertools import pairwise
+from math import floor, log2
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from webhook.policy.checkpoint.at_risk import LastSave
+MINUTE, HOUR = 60.0, 3600.0
+
+
+class LastSave(msgspec.Struct, frozen=True):
+    """The last whole save of a pod, in seconds since 1970, and its step where that is told."""
+
+    step: int | None
+    at: float
+
+
+class Work(msgspec.Struct, frozen=True, rename="camel"):
+    """GPU-seconds of work that no checkpoint holds. `exact`: since a save that was told; else at most so many."""
+
+    gpu_seconds: float
+    exact: bool
+
+    def __str__(self) -> str:
+        return f"{'' if self.exact else 'at most '}{_in_words(self.gpu_seconds)}"
+
+
+def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: float | None) -> Work | None:
+    """The work of so many GPUs since a pod saved, or since its start where no save is known; None: not known either.
+
+    A save from before its start is that from which it goes on, and what came of the time between is another pod's loss.
+    Clocks of machines differ, so an end may seem to come before its save.
+    """
+    since = max(saved.at, started or 0.0) if saved else started
+    return None if since is None else Work(float(gpus) * max(0.0, until - since), exact=saved is not None)
+
+
+def summed(parts: Iterable[Work]) -> Work:
+    """One part that is not exact makes the sum "at most"."""
+    known = [*parts]
+    return Work(sum(each.gpu_seconds for each in known), exact=all(each.exact for each in known))
+
+
+def _in_words(gpu_seconds: float) -> str:
+    """In the unit that a person would choose."""
+    if gpu_seconds < 2 * MINUTE:
+        return f"{gpu_seconds:.0f} GPU-seconds"
+    return (
+        f"{gpu_seconds / MINUTE:.0f} GPU-minutes" if gpu_seconds < 2 * HOUR else f"{gpu_seconds / HOUR:,.1f} GPU-hours"
+    )
+
+
+LEAST = 5 * MINUTE
+"""GPU-seconds at risk that still are boost 0. Each boost stands for twice the work of the one below."""
+MOST = 16
+"""The highest boost. Its work is 5,461 GPU-hours."""
+SAVES_APART = 5 * MINUTE
+"""A save that comes sooner after the one that is written stays unwritten."""
+
+
+def room_between(values: Iterable[int]) -> int:
+    """The highest boost by which nothing of one of these priorities reaches the next."""
+    return min((above - below - 1 for below, above in pairwise(sorted(values))), default=MOST)
+
+
+def boost(gpu_seconds: float, written: int, room: int) -> int:
+    """The boost for so much work at risk; what is `written` stays until it is off by a whole one.
+
+    It is never below 0: a workload below its own priority would be evicted by what waits at the same.
+    """
+    wanted = min(max(log2(max(gpu_seconds, LEAST) / LEAST), 0.0), room, MOST)
+    return written if abs(wanted - written) < 1 else floor(wanted)
+
+
+def save_time(saved: float, written: float) -> float:
+    """When a pod has saved last, in whole seconds; what is `written` stays while it is about the same time."""
+    return written if abs(saved - written) < SAVES_APART else floor(saved)
+
 
 Saved = Literal["saved", "not-saved", "nothing-listens", "hook-ended", "no-hook", "unknown"]
 
@@ -63,7 +140,7 @@ class ContainerEnd(msgspec.Struct, frozen=True):
 
 
 class _Progress(msgspec.Struct, frozen=True):
-    """What a listener writes last into the termination message: times in seconds since 1970."""
+    """The last line of a listener in the termination message: times in seconds since 1970."""
 
     last_saved_step: Annotated[int, Meta(ge=0, le=2**53)]
     last_saved_at: float

@@ -1,8 +1,8 @@
-"""The devices of DRA and the claims that hold them: whether a device would do for a request, and who holds it.
+"""The devices of DRA: whether one would do for a request, who holds it, and for which of them nobody is evicted.
 
-It answers from ResourceSlices, ResourceClaims and DeviceTaintRules alone, so the scheduler's memory may know more. A
-selector is evaluated where it is a list of plain comparisons. Any other selector is judged like for like: a device does
-for a request if it is held through a request of the same DeviceClass with at least the same selectors.
+The inventory answers from ResourceSlices, ResourceClaims and DeviceTaintRules alone, so the scheduler's memory may know
+more. A selector is evaluated where it is a list of plain comparisons. Any other selector is judged like for like: a
+device does for a request if it is held through a request of the same DeviceClass with at least the same selectors.
 Source: KEP-4381, KEP-5055 (taints); pkg/scheduler/framework/plugins/dynamicresources in kubernetes.
 """
 
@@ -13,10 +13,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from webhook.objects.pods import Metadata
+from webhook.objects.phrase import Phrase
+from webhook.objects.pods import Metadata, Pod
 from webhook.objects.view import View
-from webhook.policy.values.weights import DeviceClass
-from webhook.policy.workloads.claims import DeviceRequest, Selector, SubRequest, terms_of
+from webhook.policy.quota.demand import asked_of
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.gpu_supply import EvictionScope
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass, Tier
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
+from webhook.policy.workloads.claims import ClaimSpec, DeviceTaint, DeviceToleration, Selector, terms_of
+from webhook.policy.workloads.workload import Devices
 
 
 class DeviceKey(NamedTuple):
@@ -25,28 +32,6 @@ class DeviceKey(NamedTuple):
     driver: str
     pool: str
     device: str
-
-
-class DeviceTaint(View, frozen=True):
-    """A taint of a device. NoSchedule keeps new pods off, NoExecute evicts as well."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class DeviceToleration(View, frozen=True):
-    """A toleration of a request; without a key it tolerates every taint."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: DeviceTaint) -> bool:
-        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
-            return False
-        return self.operator == "Exists" or self.value == taint.value
 
 
 class Attribute(View, frozen=True):
@@ -131,7 +116,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class WantedDevices(msgspec.Struct, frozen=True):
-    """What a request wants: so many devices of a class that pass all selectors, those of its class among them.
+    """The devices that a request wants: so many of a class that pass all selectors, those of its class among them.
 
     `plain`: any such devices will do together. Without constraints, capacity and allocationMode All.
     """
@@ -144,7 +129,7 @@ class WantedDevices(msgspec.Struct, frozen=True):
 
 
 class ClaimUser(View, frozen=True):
-    """Whom a claim is reserved for: a pod, or a PodGroup."""
+    """The pod or PodGroup that a claim is reserved for."""
 
     resource: str = ""
     name: str = ""
@@ -172,32 +157,11 @@ class _ClaimStatus(View, frozen=True):
     reserved_for: tuple[ClaimUser, ...] = ()
 
 
-class _Tolerating(SubRequest, frozen=True):
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: Any = None
-
-
-class _Request(DeviceRequest, frozen=True):
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: Any = None
-    exactly: _Tolerating | None = None
-    first_available: tuple[_Tolerating, ...] = ()
-
-
-class _Requests(View, frozen=True):
-    requests: tuple[_Request, ...] = ()
-    constraints: tuple[Any, ...] = ()
-
-
-class _ClaimSpec(View, frozen=True):
-    devices: _Requests = _Requests()
-
-
 class DeviceClaim(View, frozen=True):
     """A ResourceClaim with the devices that it holds."""
 
     metadata: Metadata = Metadata()
-    spec: _ClaimSpec = _ClaimSpec()
+    spec: ClaimSpec = ClaimSpec()
     status: _ClaimStatus = _ClaimStatus()
 
     @property
@@ -220,7 +184,7 @@ class DeviceClaim(View, frozen=True):
                 yield DeviceKey(each.driver, each.pool, each.device), each.request
 
     def wanted(self) -> Iterator[tuple[str, WantedDevices]]:
-        """What each of its requests and alternatives wants, by the name that results give it."""
+        """Yield what each of its requests and alternatives wants, by the name that results give it."""
         bound = bool(self.spec.devices.constraints)
         for request in self.spec.devices.requests:
             for each in request.first_available or (request.exactly or request,):
@@ -332,3 +296,31 @@ def _value(literal: str) -> str | int | bool:
     if literal in ("true", "false"):
         return literal == "true"
     return literal[1:-1] if literal[0] in "'\"" else int(literal)
+
+
+def without_eviction(
+    pod: Pod, devices: Collection[Devices], scope: EvictionScope, policy: TierPolicy
+) -> tuple[str, ...]:
+    """Return the resources and DeviceClasses of GPUs that a pod asks for and for which nobody is evicted on any node.
+
+    One is enough that the scheduler makes no room for the pod: it needs all of them.
+    """
+    weights = policy.weights
+    if scope.devices:
+        return ()
+    claimed = (each.device_class for each in devices if weights.of_devices(each.device_class, each.profile) > 0)
+    named = (name for name, amount in asked_of(pod, policy).items() if amount and not scope.has(name, weights))
+    return tuple(dict.fromkeys(name.removeprefix(IMPLICIT_CLAIM) for name in (*named, *claimed)))
+
+
+def evicted_by(tier: Tier, pod: Pod, facts: Facts, policy: TierPolicy) -> Phrase:
+    """The tiers that may evict a pod of this tier for its GPUs: none where its GPUs come by DRA."""
+    by_dra = without_eviction(pod, facts.devices, facts.eviction, policy)
+    return Phrase("evicted-by-nobody") if by_dra else policy.evicted_by(tier)
+
+
+def evicts_others(tier: Tier | None, live: PriorityClass | None, policy: TierPolicy) -> bool:
+    """Tell whether a tier counts on eviction: it may evict, and some tier is below it."""
+    if tier is None or live is None or live.preemption_policy == "Never":
+        return False
+    return any(other.value < tier.value for other in policy.tiers)

@@ -1,21 +1,90 @@
-"""The conditions of a TenantQuota: Ready, Exact and GangsWhole.
+"""The status of a TenantQuota: its usage, row by row and in one line, and its conditions Ready, Exact and GangsWhole.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import get_args
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Self, get_args
 
 import msgspec
 
+from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.charges import stranded
+from webhook.policy.quota.charges import StrandedGang, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, by_age
+from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, Usage, by_age
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.sentences.sentence import sentence
+
+LONGEST_SUMMARY = 1024
+NOTHING = Decimal(0)
+
+Status = dict[str, Any]
+
+
+class Count(msgspec.Struct, frozen=True):
+    """GPUs on a tenant's rows: used by pods that exist, reserved for pods not seen yet, and reserved for the queue.
+
+    `stale` says why the pods can't be followed now; the usage shown then stays as it was written last. `repairing` says
+    why nothing is known of them: the account is rebuilt. `stranded` are gangs that can't run within the quota.
+    """
+
+    used: Usage = msgspec.field(default_factory=dict)
+    reserved: Usage = msgspec.field(default_factory=dict)
+    for_queue: Usage = msgspec.field(default_factory=dict)
+    stale: str = ""
+    repairing: str = ""
+    stranded: tuple[StrandedGang, ...] = ()
+
+    @classmethod
+    def of(cls, booked: Usage, used: Usage, for_queue: Usage, stale: str = "") -> Self:
+        """Return the count of an account: reservations are what is booked beyond what is used."""
+        return cls(used, {row: gpus - used[row] for row, gpus in booked.items()}, for_queue, stale)
+
+    def on(self, row: QuotaRow) -> Decimal:
+        """GPUs that pods of the tenant have or will have. Those for the queue are nobody's yet."""
+        return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
+
+
+def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
+    """The fields of the status that tell of usage; `before` is the whole status as it was."""
+    if tenant is None or tenant.charged_elsewhere:
+        return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
+    if count.stale:
+        return {key: before[key] for key in ("usage", "summary") if key in before}
+    summary = ", ".join(_summary(row, count) for row in tenant.rows)
+    return {"usage": [_row(row, count) for row in tenant.rows], "summary": summary[:LONGEST_SUMMARY]}
+
+
+def over_quota_rows(tenant: Tenant | None, count: Count) -> Iterator[str]:
+    """The rows on which more is booked than they allow, in words."""
+    for row in tenant.rows if tenant and not tenant.charged_elsewhere else ():
+        if count.on(row) > row.hard:
+            yield f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}"
+
+
+def _summary(row: QuotaRow, count: Count) -> str:
+    """Used of hard; what is reserved only where there is some."""
+    parts = (count.reserved.get(row, NOTHING), "reserved"), (count.for_queue.get(row, NOTHING), "for the queue")
+    more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
+    return f"{row.label} {written(count.used.get(row, NOTHING))}/{written(row.hard)}" + (f" ({more})" if more else "")
+
+
+def _row(row: QuotaRow, count: Count) -> Status:
+    bounds = {"tier": row.tier, "resourceFlavor": row.flavor}
+    numbers = {
+        "hard": row.hard,
+        "used": count.used.get(row, NOTHING),
+        "reserved": count.reserved.get(row, NOTHING),
+    }
+    if for_queue := count.for_queue.get(row):
+        numbers["reservedForQueue"] = for_queue
+    return {name: text for name, text in bounds.items() if text} | {
+        name: written(number) for name, number in numbers.items()
+    }
+
 
 MOST_NAMES = 5
 """Namespaces that a message names before it counts the others."""
@@ -36,12 +105,8 @@ def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict
         selecting = [tenant.name for tenant in ranked if tenant.selects(namespace.labels)]
         for name in selecting[1:]:
             lost.setdefault(name, {}).setdefault(selecting[0], []).append(namespace.name)
-    return {name: Overlap(*_first(by_older)) for name, by_older in lost.items()}
-
-
-def _first(by_older: Mapping[str, list[str]]) -> tuple[str, tuple[str, ...]]:
-    older, namespaces = next(iter(by_older.items()))
-    return older, tuple(sorted(namespaces))
+    firsts = {name: next(iter(by_older.items())) for name, by_older in lost.items()}
+    return {name: Overlap(older, tuple(sorted(shared))) for name, (older, shared) in firsts.items()}
 
 
 def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
@@ -68,17 +133,13 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
 
 
 def _on_exceed(tenant: Tenant, count: Count) -> OnExceed:
-    """What is done with new pods that count on the rows that are over quota."""
+    """Return what is done with new pods that count on the rows that are over quota."""
     over = [row for row in tenant.rows if count.on(row) > row.hard]
     if all(row.holds for row in over):
         return "Hold"
-    return "Deny" if tenant.demotes and _no_way_round(over) else tenant.on_exceed
-
-
-def _no_way_round(over: Sequence[QuotaRow]) -> bool:
-    """Tells whether no lower tier has room where these rows have none."""
+    # No lower tier has room where a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over)
-    return total or all(row.tier is None for row in over)
+    return "Deny" if tenant.demotes and (total or all(row.tier is None for row in over)) else tenant.on_exceed
 
 
 _MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {
@@ -134,24 +195,18 @@ def _dated(condition: Status, found: TenantQuota, now: str) -> Status:
 
 
 def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Why a quota is not, or not wholly, in force: a word and a sentence."""
+    """Return why a quota is not, or not wholly, in force: a word and a sentence."""
     if found.problem is not None:
         effect = "the last good spec stays in force" if found.tenant else "this quota is not in force"
         return "Broken", f"{sentence(found.problem)}; {effect}"
     unknown = next(unknown_names(found.tenant, policy), None) if found.tenant else None
     if unknown is not None:
         return unknown
-    if overlap is not None:
-        return "Overlap", _lost(overlap)
-    return None
-
-
-def _lost(overlap: Overlap) -> str:
+    if overlap is None:
+        return None
     listed = first_of(overlap.namespaces, MOST_NAMES)
-    return (
-        f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
-        "make the two namespaceSelectors exclude each other"
-    )
+    applies = f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
+    return "Overlap", applies + "make the two namespaceSelectors exclude each other"
 
 
 def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,171 @@
+"""The labels and annotations in gpu-tiers' own domain: those that it writes, and those that mean nothing.
+
+A key that is there stays as it is, whoever wrote it: a selector may need it, or its author. Our own marks alone are
+written again. They are annotations, which no selector names, and they tell of the very object that bears them. Another
+text there is forged, or was copied from another object with the rest of its manifest.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Protocol
+
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.pods import QUOTA_GATE
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY
+from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
+from webhook.policy.checkpoint.hook_request import CHECKPOINT
+from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
+from webhook.policy.checkpoint.listen import ANNOTATIONS
+from webhook.policy.placement import KAI_PREEMPTIBILITY, KAI_QUEUE, VOLCANO_QUEUE
+from webhook.policy.quota.claimed import CLAIMED
+from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
+from webhook.policy.workloads.templates import DOMAIN, TEMPLATE_CLASS
+
+EVICTABLE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+"""Volumes that don't keep Cluster Autoscaler from removing the node, with commas and no spaces between them.
+
+Ours is added to the author's list, whose entries stay (admission/patch.py).
+"""
+LABELS = (TIER_LABEL, PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY)
+MARKS = frozenset({ASSIGNED_BY, CLAIMED, GANG, QUEUE_CLASS, TEMPLATE_CLASS, *ANNOTATIONS.values()})
+"""Annotations that people don't write. The listener's text is one: an old one would speak an old protocol."""
+WRITTEN = frozenset({*LABELS, VOLCANO_QUEUE, EVICTABLE_VOLUMES, *MARKS})
+"""All of them. What controllers/eviction_costs.py writes beside reviews stands there."""
+
+_OURS = MARKS | {PRIORITY_CLASS, EVICTABLE_VOLUMES}
+"""Kueue's label is only wanted where nobody else wrote it, as the mark QUEUE_CLASS tells (assignment/kueue.py)."""
+
+
+def due(there: Mapping[str, str], wanted: Mapping[str, str], selects: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Return the entries to write in a map of labels or annotations: those that are absent, and what is our own.
+
+    None of them is a label by which the controller of the pod selects: it may want that the pod has none. Raises
+    LookupError for a key that the list above lacks, which is our own mistake.
+    """
+    if not wanted.keys() <= WRITTEN:
+        raise LookupError(f"not in the list of written keys: {', '.join(wanted.keys() - WRITTEN)}")
+    free = ((key, value) for key, value in wanted.items() if key not in selects)
+    return {key: value for key, value in free if key not in there or key in _OURS}
+
+
+LIKE_OURS = re.compile("^gpu[-.]?t[eirs]+[.][a-z]+/")
+"""Begins keys of our domain, and of what people write for it: gpu-tier.dev, gputiers.io. It stands in the chart too."""
+MOST_TOLD = 3
+"""Warnings about one object. To look for what was meant takes 0.3 ms a key."""
+MOST_READ = 64
+MOST_SHOWN = 76
+"""Characters of a key: those of the domain and of the longest name that Kubernetes allows."""
+WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS)
+KNOWN_KEYS = frozenset(
+    {
+        *WRITTEN_BY_PEOPLE,
+        *MARKS,
+        *(CHECKED_NAMES, DEFAULT_TIER_LABEL, MODE_LABEL, QUOTA_GATE, UNTIERED_LABEL),
+        f"{DOMAIN}check",
+    }
+)
+"""Those of pods and workloads, and of namespaces, whose labels some tools copy; the name of our gate too."""
+
+
+class Bearer(Protocol):
+    """An object with labels and annotations."""
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+
+
+def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:
+    """A warning for each label and annotation of theirs that gpu-tiers does not know; of many for a few."""
+    found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
+    for key, other in islice(found, MOST_TOLD):
+        yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
+
+
+def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
+    """The keys, and where it would have a meaning if it stood there; "" for one without any."""
+    for key in bearer.labels:
+        if key in OF_HOOKS:
+            yield f"label {key}", "the annotation of that name"
+        elif is_unknown(key):
+            yield key, ""
+    for key in bearer.annotations:
+        if key == TIER_LABEL:
+            yield f"annotation {key}", "the label of that name"
+        elif is_unknown(key):
+            yield key, ""
+
+
+def is_unknown(key: str) -> bool:
+    """Tells whether a label or an annotation is in our domain and means nothing, or is in one that was to be ours."""
+    if key.startswith(DOMAIN):
+        return key not in KNOWN_KEYS
+    return LIKE_OURS.match(key) is not None and _near(key) != []
+
+
+@lru_cache(maxsize=256)
+def likely_key(key: str) -> str:
+    """The key that was perhaps meant; where none is like it, the two that most are looking for."""
+    near = _near(key)
+    return f"{DOMAIN}{near[0]}" if near else f"{TIER_LABEL} or {CHECKPOINT}"
+
+
+def _near(key: str) -> list[str]:
+    names = [each.removeprefix(DOMAIN) for each in WRITTEN_BY_PEOPLE]
+    return difflib.get_close_matches(key.rpartition("/")[2][:MOST_SHOWN].lower(), names, n=1)
+
+
+_OF_NAMESPACES = {
+    "mode": MODE_LABEL,
+    "default-tier": DEFAULT_TIER_LABEL,
+    "tier": DEFAULT_TIER_LABEL,
+    "untiered": UNTIERED_LABEL,
+}
+"""The labels that a namespace may have, by what people write for them."""
+
+
+def namespace_warnings(
+    labels: Mapping[str, str], policy: TierPolicy, tenants: Iterable[Tenant]
+) -> Iterator[AdmissionWarning]:
+    """Yield what the author of these labels will want to correct. Those by which tenants are selected are right."""
+    ours = sorted(key for key in labels if LIKE_OURS.match(key))[:MOST_READ]
+    if not ours:
+        return
+    mode, tier = labels.get(MODE_LABEL), labels.get(DEFAULT_TIER_LABEL)
+    if mode and mode.capitalize() not in Mode.__members__:
+        yield AdmissionWarning("unknown-mode", value=mode, likely=_likely(mode, [*Mode.__members__]))
+    if tier is not None and policy.tiers.get(tier) is None:
+        names = [each.name for each in policy.tiers]
+        yield AdmissionWarning("unknown-default-tier", value=tier, likely=_likely(tier, names))
+    choice = labels.get(UNTIERED_LABEL)
+    if choice and choice.lower() not in ("assign", "refuse"):
+        yield AdmissionWarning("unknown-choice", value=choice, likely=_likely(choice, ["Assign", "Refuse"]))
+    selecting = {line.key for tenant in tenants for line in tenant.selector}
+    meant = {key: _meant(key) for key in ours if key not in {*_OF_NAMESPACES.values(), *selecting}}
+    for key, likely in islice(((key, likely) for key, likely in meant.items() if likely), MOST_TOLD):
+        yield AdmissionWarning("unknown-key", key=f"label {key[:MOST_SHOWN]}", likely=likely)
+
+
+@lru_cache(maxsize=256)
+def _meant(key: str) -> str:
+    """The label that was perhaps meant; "" for one of somebody else's that is like none of ours."""
+    near = difflib.get_close_matches(key.rpartition("/")[2].lower(), _OF_NAMESPACES, n=1)
+    if near:
+        return _OF_NAMESPACES[near[0]]
+    return f"{MODE_LABEL} or default-tier" if key.startswith(DOMAIN) else ""
+
+
+def _likely(value: str, names: Sequence[str]) -> str:
+    """The name that was perhaps meant; where none is like it, all of them."""
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(value.lower(), by_lower, n=1)
+    *most, last = names
+    return by_lower[near[0]] if near else " or ".join(filter(None, (", ".join(most), last)))

@@ -1,0 +1,291 @@
+"""What the placement of a tier adds to a pod: nodes, neighbours, the scheduler and its queue.
+
+All of it is only for what the pod does not say itself, so a second pass adds nothing. A gang's pods lie close together
+(Pack) and replicas apart (Spread). Both are wishes to the scheduler and never keep a pod from running. Both name the
+node beside the tier's topology key: a gang lies best on few nodes of one rack, and replicas that are spread by rack
+want two nodes where two of them share a rack. The pods of one gang are told by a label that all of them bear, written
+by the operator that makes them.
+
+Volcano makes a PodGroup of a pod that is in none, in the queue that the pod's annotation names (createNormalPodPG of
+its podgroup controller). KAI does so for every pod, by labels of its owners and then of the pod, and takes whatever has
+a priority of 100 or more for non-preemptible, as all tiers would be (GetPodGroupMetadata of its pod grouper).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from webhook.objects.pods import Pod
+from webhook.objects.view import Tree
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import Placement, Scheduling, TierPolicy
+from webhook.policy.values.tiers import Tier
+from webhook.policy.workloads.kind_table import KindTable
+from webhook.policy.workloads.workload import Workload, gang_among
+
+HOSTNAME = "kubernetes.io/hostname"
+_REVISIONS = ("pod-template-hash", "rollouts-pod-template-hash")
+"""Labels that tell the replicas of one revision (Deployment; Argo Rollout), which a rollout must not mix."""
+_WEIGHTS = (100, 50)
+
+_NARROWER: Mapping[str, str] = {
+    # https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/leaderworkerset_types.go
+    "leaderworkerset.sigs.k8s.io/name": "leaderworkerset.sigs.k8s.io/group-key",
+}
+"""Labels that span several gangs, each with the one that tells them apart."""
+
+_GROUPS = ("scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
+"""Labels that people write themselves on pods of one group: Coscheduling's, Kueue's."""
+
+_OF_ONE_POD = frozenset({"paddle-res-name"})
+"""Labels with another value on each pod (https://github.com/PaddleFlow/paddle-operator)."""
+
+
+class GangLabel(msgspec.Struct, frozen=True):
+    """The pods with one value of a label. `size` is how many they are as far as the workload says it, else 0."""
+
+    key: str
+    value: str
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+def gang_label_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: KindTable) -> GangLabel | None:
+    """The gang of a pod with these labels, its owners the nearest first; None where it bears no label that tells it."""
+    for key, size in _candidates(owners, kinds):
+        narrower = _NARROWER.get(key, key)
+        if narrower in labels:
+            return GangLabel(narrower, labels[narrower], size if narrower == key else 0)
+        if key in labels:
+            return GangLabel(key, labels[key], size)
+    return None
+
+
+def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[str, int]]:
+    """Labels that may tell the gang, the best first, each with the size of such a gang.
+
+    The labels of the workload that is a gang come first, then those of the nearest owner: the trials of an Experiment
+    are no gang, nor are the steps of a pipeline.
+    """
+    gang = gang_among(owners)
+    for owner in (*([gang] if gang else []), *(owner for owner in owners if owner.row.at_once)):
+        size, row = sum(member.count for member in owner.members), owner.row
+        # An operator's label that tells by its value alone stands on all pods of the kind.
+        named = (key for key, value in row.labels.items() if value is None and key not in _OF_ONE_POD)
+        keys = dict.fromkeys((*((row.gang_label,) if row.gang_label else ()), *named))
+        yield from ((key, size) for key in keys)
+    if not owners:
+        yield from ((key, 0) for key in sorted(kinds.gang_labels))
+    yield from ((key, 0) for key in _GROUPS)
+
+
+def speaks_for_itself(pod: Pod) -> bool:
+    """Tells whether a person or a controller has said how the pod lies to other pods."""
+    affinity = pod.spec.affinity
+    of_affinity = _says(affinity.pod_affinity) or _says(affinity.pod_anti_affinity)
+    return of_affinity or bool(pod.spec.topology_spread_constraints)
+
+
+def packed(gang: GangLabel, topology_key: str) -> Tree:
+    """The pod affinity of a gang to itself (spec.affinity.podAffinity)."""
+    selector = {"matchLabels": {gang.key: gang.value}}
+    return {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}
+            for weight, key in zip(_WEIGHTS, _keys(topology_key), strict=False)
+        ]
+    }
+
+
+def spread(siblings: Tree, topology_key: str) -> list[Tree]:
+    """The constraints of a replica towards its siblings (spec.topologySpreadConstraints)."""
+    rule = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **siblings}
+    return [{"topologyKey": key, **rule} for key in _keys(topology_key)]
+
+
+def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tree | None:
+    """Return what selects the nearest owner's replicas: its template's labels, a revision's by matchLabelKeys.
+
+    Where its template bears no label that the pod bears too, its operator's label does. None where there is none.
+    """
+    common = _of_template(labels, facts.owners[0]) if facts.owners else {}
+    revision = [key for key in _REVISIONS if key in labels]
+    selected = {key: value for key, value in common.items() if key not in revision}
+    if not selected and (told := gang_label_of(labels, facts.owners, kinds)):
+        selected = {told.key: told.value}
+    if not selected:
+        return None
+    return {"labelSelector": {"matchLabels": selected}} | ({"matchLabelKeys": revision} if revision else {})
+
+
+def _of_template(labels: Mapping[str, str], owner: Workload) -> Mapping[str, str]:
+    """The labels of the first template whose labels the pod all bears."""
+    templates = (member.template.metadata.labels for member in owner.members)
+    return next((each for each in templates if each and each.items() <= labels.items()), {})
+
+
+def _says(terms: object) -> bool:
+    """An affinity without a term says nothing."""
+    return isinstance(terms, dict) and any(terms.values())
+
+
+def _keys(topology_key: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((topology_key, HOSTNAME)))
+
+
+class Neighbours(msgspec.Struct, frozen=True):
+    """The outcome of a strategy for one pod: fields of its spec, and in a few words why."""
+
+    said: str = ""
+    pod_affinity: Tree | None = None
+    spread_constraints: list[Tree] | None = None
+
+
+class PlacementPlan(msgspec.Struct, frozen=True):
+    """The fields that are added to a pod."""
+
+    neighbours: Neighbours
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
+    active_deadline_seconds: int | None = None
+
+
+def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
+    """Plan what the placement of its tier adds to a pod."""
+    return PlacementPlan(
+        neighbours=_neighbours(pod, facts, kinds, placement),
+        tolerations=missing_tolerations(pod, placement.tolerations),
+        node_selector=missing_node_selector(pod, facts, placement.node_selector),
+        active_deadline_seconds=None if pod.spec.active_deadline_seconds else placement.max_runtime,
+    )
+
+
+def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> Neighbours:
+    """Return what its strategy comes to. A pod that bears just that has it of an earlier pass."""
+    if placement.strategy is None:
+        return Neighbours()
+    if node_chosen(pod, facts):
+        return Neighbours(f"{placement.strategy} changes nothing: its node is chosen already")
+    wanted = (_pack if placement.strategy == "Pack" else _spread)(pod, facts, kinds, placement.topology_key)
+    there = pod.spec.affinity.pod_affinity or None, pod.spec.topology_spread_constraints or None
+    if not speaks_for_itself(pod):
+        return wanted
+    if any(there) and there == (wanted.pod_affinity, wanted.spread_constraints):
+        return Neighbours(wanted.said)
+    return Neighbours(f"{placement.strategy} changes nothing: the pod says itself how it lies to other pods")
+
+
+def _pack(pod: Pod, facts: Facts, kinds: KindTable, topology_key: str) -> Neighbours:
+    gang = gang_label_of(pod.metadata.labels, facts.owners, kinds)
+    if gang is None:
+        of = f"no label is known that all pods of {facts.owners[-1]} bear" if facts.owners else "the pod has no owner"
+        return Neighbours(f"Pack changes nothing: {of}")
+    if gang.size == 1:
+        return Neighbours(f"Pack changes nothing: {gang} is one pod alone")
+    return Neighbours(f"Pack by {topology_key} with {gang}", pod_affinity=packed(gang, topology_key))
+
+
+def _spread(pod: Pod, facts: Facts, kinds: KindTable, topology_key: str) -> Neighbours:
+    gang = next((key for key in pod.metadata.labels if key in kinds.gang_labels), None)
+    if gang is not None:
+        return Neighbours(f"Spread changes nothing: the pod is one of a gang, by its label {gang}")
+    siblings = siblings_of(pod.metadata.labels, facts, kinds)
+    if siblings is None:
+        return Neighbours("Spread changes nothing: no label is known that its replicas alone bear")
+    shown = ", ".join(f"{key}={value}" for key, value in siblings["labelSelector"]["matchLabels"].items())
+    return Neighbours(f"Spread by {topology_key} from {shown}", spread_constraints=spread(siblings, topology_key))
+
+
+ON_EVERY_NODE = "DaemonSet"
+"""Its controller has chosen the node before its pod is created, whatever the group of its API."""
+
+
+def missing_tolerations(pod: Pod, wanted: tuple[Mapping[str, Any], ...]) -> tuple[Mapping[str, Any], ...]:
+    """Return those of a tier's tolerations for whose taint the pod has none itself."""
+    own = [each for each in pod.spec.tolerations or () if isinstance(each, dict)]
+    return tuple(each for each in wanted if not any(_of_the_same_taint(theirs, each) for theirs in own))
+
+
+def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the node labels of a tier of which the pod says nothing, by node selector or required node affinity."""
+    if not wanted or node_chosen(pod, facts):
+        return {}
+    terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+    said = {line.key for term in terms for line in term.match_expressions} | pod.spec.node_selector.keys()
+    return {key: value for key, value in wanted.items() if key not in said}
+
+
+def with_node_selector(pod: Pod, facts: Facts, placement: Placement | None) -> Pod:
+    """The pod as it will be bound to nodes: what it is charged for may depend on them."""
+    more = missing_node_selector(pod, facts, placement.node_selector) if placement else {}
+    if not more:
+        return pod
+    spec = msgspec.structs.replace(pod.spec, node_selector={**pod.spec.node_selector, **more})
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def node_chosen(pod: Pod, facts: Facts) -> bool:
+    """Tells whether no scheduler chooses among nodes for this pod: it names its node, or stands on every one."""
+    controller = pod.metadata.controller
+    nearest = controller.kind if controller else facts.owners[0].row.kind if facts.owners else ""
+    return bool(pod.spec.node_name) or nearest == ON_EVERY_NODE
+
+
+def _of_the_same_taint(own: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """One without a key is for every taint, and one without an effect for all effects."""
+    return (own.get("key") or wanted.get("key")) == wanted.get("key") and (
+        own.get("effect") or wanted.get("effect")
+    ) == wanted.get("effect")
+
+
+UNNAMED = ("", "default-scheduler")
+"""The API server writes the latter where a pod names no scheduler, before any webhook sees the pod."""
+
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+_VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+"""A pod that bears this annotation is in a PodGroup already, and that names the queue."""
+
+KAI_QUEUE = "kai.scheduler/queue"
+_KAI_PROJECT = "project"
+"""Without a queue's name KAI takes the queue of this name."""
+KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
+
+
+class SchedulingPlan(msgspec.Struct, frozen=True):
+    """The fields that are added to a pod. `scheduler` is "" where it keeps its own."""
+
+    scheduler: str = ""
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> SchedulingPlan:
+    """Plan what a pod of that tier gets. A pod that needs no scheduler gets nothing."""
+    if node_chosen(pod, facts):
+        return SchedulingPlan()
+    wanted = policy.scheduling.get(tier.name, Scheduling())
+    # All pods of a gang need the same: where one of its templates names a scheduler, each keeps its own. So does a pod
+    # of a PodGroup of Kubernetes, which no other scheduler knows.
+    gang = gang_among(facts.owners)
+    named = (member.template.spec.scheduler_name for member in gang.members) if gang else ()
+    ours = pod.spec.scheduling_group is None and pod.spec.scheduler_name in UNNAMED
+    scheduler = wanted.scheduler if (ours and all(name in UNNAMED for name in named)) else ""
+    queue, labels, annotations = wanted.queue, dict[str, str](), dict[str, str]()
+    match policy.systems.get(scheduler or pod.spec.scheduler_name):
+        case "Volcano":
+            chosen = {VOLCANO_QUEUE, _VOLCANO_GROUP} & pod.metadata.annotations.keys()
+            if queue is not None and queue.system == "Volcano" and not chosen:
+                annotations[VOLCANO_QUEUE] = queue.name
+        case "KAI":
+            borne = (pod.metadata.labels, *(owner.labels for owner in facts.owners))
+            chosen = {KAI_QUEUE, _KAI_PROJECT} & {*borne[0], *borne[-1]}
+            if queue is not None and queue.system == "KAI" and not chosen:
+                labels[KAI_QUEUE] = queue.name
+            # A tier that another one evicts is preemptible. KAI decides on the highest, and a person on any.
+            evicted = any(each.value > tier.value and each.preemption_policy != "Never" for each in policy.tiers)
+            if evicted and not any(KAI_PREEMPTIBILITY in each for each in borne):
+                labels[KAI_PREEMPTIBILITY] = "preemptible"
+    return SchedulingPlan(scheduler, labels, annotations)
