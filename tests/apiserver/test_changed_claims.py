@@ -207,14 +207,9 @@ def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
     assert installed.create(gpu_pod("full", 2), namespace).code == 0
     assert installed.create(a_claim("mine", 1).unplaced(), namespace).code == 0
     boss = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "boss"}}
-    made = json.loads(installed.create(boss, namespace, "--output=json").stdout)
-    owner = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "name": "boss",
-        "uid": made["metadata"]["uid"],
-        "controller": True,
-    }
+    assert installed.create(boss, namespace).code == 0
+    uid = installed.get("configmap/boss", namespace)["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": uid, "controller": True}
     pod = claiming("modest", devices_on, resourceClaimName="mine")
     pod["metadata"]["ownerReferences"] = [owner]
     with ThreadPoolExecutor() as pool:
