@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.honest.objects import KINDS
+from tests.honest.asks import Lost
+from tests.honest.objects import KINDS, PODS, created_at, gpus_of
 from tests.honest.oracle import LOST_SECONDS, Oracle
 from tests.honest.replica import Replica
 from tests.honest.requests import ApiServer
@@ -13,6 +14,8 @@ from tests.ledger.virtual_time import loop
 Action = dict[str, Any]
 LEASE_SECONDS = 15
 """After a crash nobody leads for so long."""
+UNSEEN_SECONDS = 3
+"""A leader may not have seen a pod that is younger than this."""
 
 
 class Faults:
@@ -77,6 +80,10 @@ class Faults:
         until, expected = loop().time() + LEASE_SECONDS + LOST_SECONDS, self._oracle.expected
         expected.leads_since = until - LOST_SECONDS
         expected.lost = [replace(each, until=max(each.until, until)) for each in expected.lost]
+        for pod in self._oracle.expected.api.all(PODS):  # the next leader may find them ended, and never see them run
+            if created_at(pod) > loop().time() - UNSEEN_SECONDS and gpus_of(pod):
+                lost = Lost(until, pod["metadata"]["namespace"], expected.ask_of(pod), is_over=True)
+                expected.lost.append(lost)
 
     def do_blind(self, action: Action) -> None:
         """The watch of a kind brings nothing for a while."""

@@ -82,6 +82,7 @@ class Oracle:
             return reply
         if reply.allowed and reply.tree is not None:
             self._note_admitted(reply.tree, tenant)
+            self._note_unled(reply.tree)
             if preempted is not None:
                 expected.replacements[uid_of(preempted)] = uid_of(reply.tree)
         in_booked_gang = in_booked_gang and self._is_in_booked_gang(tree)  # another may have come
@@ -166,6 +167,13 @@ class Oracle:
         group = self.expected.gang_of(tree) if in_group else None
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
             self.expected.reviewed.add(uid_of(group or tree))
+
+    def _note_unled(self, pod: Tree) -> None:
+        """A pod that is created while nobody leads may end before a leader has seen it run."""
+        until = self.calm.leaderless_until
+        if pod["kind"] == "Pod" and loop().time() < until and not is_gated(pod):
+            namespace, ask = pod["metadata"]["namespace"], self.expected.ask_of(pod)
+            self.expected.lost.append(Lost(until + LOST_SECONDS, namespace, ask, is_over=True))
 
     def _note_lost(self, tree: Tree) -> None:
         """A create was admitted by us and refused by a webhook after us."""

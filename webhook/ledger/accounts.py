@@ -163,7 +163,8 @@ class Accounts:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
         reserved = found.account.reserved if found else ()
-        tries = (each for each in reserved if each.tries_again and maker)
+        filled = {each.slot for each in found.account.entries if each.state == "Used"} if found else ()
+        tries = (each for each in reserved if each.tries_again and maker and (each.slot or each.uid) not in filled)
         return {each.slot or each.uid: each.name for each in tries if each.gang == (namespace, maker)}
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:

@@ -170,7 +170,7 @@ class Draft:
         """Yield the entry in each slot that it may share, and then in its own.
 
         A pod may replace a preempted or ended pod of its maker, each of which has one replacement. A retry may share
-        the slot of an earlier try. A pod that moves stays in its slot.
+        the slot of an earlier try, until a pod in that slot is seen. A pod that moves stays in its slot.
         """
         if entry.instead_of is not None:
             slots = (each.slot for each in self._entries.values() if each.uid == entry.uid and each.slot)
@@ -179,7 +179,9 @@ class Draft:
         of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
         taken = {each.slot for each in of_maker}
         left = [each.uid for each in of_maker if _is_replaceable(each) and each.uid not in taken]
-        yield from (replace(entry, slot=uid) for uid in (*booking.retries, *left)[:MOST_TRIED])
+        filled = {each.slot for each in of_maker if each.state == "Used"}
+        retries = [slot for slot in booking.retries if slot not in filled]
+        yield from (replace(entry, slot=uid) for uid in (*retries, *left)[:MOST_TRIED])
         yield entry
 
     def _crowd(self, entry: Entry) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.books import usage_of
@@ -52,6 +53,16 @@ def test_a_second_create_of_the_same_name_shares_the_place_of_the_first():
 def test_a_pod_shares_the_place_of_a_listed_pod_of_its_name():
     draft = Draft(an_account(an_entry("old", name="web-0", state="Used")), tenant(1))
     assert isinstance(draft.book(a_booking("new", name="web-0")), Booked)
+
+
+def test_a_retry_shares_the_slot_of_an_earlier_try_until_a_pod_in_it_is_seen() -> None:
+    first = an_entry("first", maker="rs", of="rs", tries_again=True)
+    draft = Draft(an_account(first), tenant(1))
+    retry = replace(a_booking("second", controller="rs"), tries_again=True, retries=("first",))
+    assert isinstance(draft.book(retry), Booked)
+    seen = an_entry("second", maker="rs", of="rs", slot="first", state="Used")
+    draft = Draft(an_account(first, seen), tenant(1))
+    assert isinstance(draft.book(replace(retry, holder="third")), Shortfall)
 
 
 def test_one_heir_takes_the_place_of_a_preempted_pod():
