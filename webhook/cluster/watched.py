@@ -24,7 +24,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, read, view
 from webhook.policy.quota.conditions import Overlap, overlaps
-from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, watched_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
@@ -46,7 +46,8 @@ MOST_REMEMBERED = 1024
 class TenantStore(Store[TenantQuota]):
     """TenantQuotas as they were seen last; of one that broke, the last good tenant stays in force.
 
-    `changed` is called where a spec changes. A status changes with each booking: `follow` gets every version.
+    `changed` is called when a spec changes, or what a status says of its tenant. A status changes with each booking:
+    `follow` gets every version.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:
@@ -59,7 +60,8 @@ class TenantStore(Store[TenantQuota]):
 
     def update(self, name: str, found: TenantQuota | None) -> None:
         before = self.objects.get(name)
-        if before and found and (before.uid, before.generation) == (found.uid, found.generation):
+        same_spec = before and found and (before.uid, before.generation) == (found.uid, found.generation)
+        if before and found and same_spec and found.tenant in (before.tenant, None):
             self.objects[name] = self.kept(name, found)
         else:
             super().update(name, found)
@@ -262,7 +264,7 @@ class Watched(Reflectors):
         self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
         self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
         self.quotas = TenantStore(self._changed)
-        quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, self.quotas)
+        quotas = Informer(client, _TENANT_QUOTAS, watched_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
         self.plugins = PluginInformer(client)
         self.device_classes = DeviceClassInformer(client)

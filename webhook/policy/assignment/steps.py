@@ -223,12 +223,12 @@ def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -
     The label of a demoted pod is our own, with the lower tier, or its author's, which still asks for the higher one. A
     pod gets none where its controller selects by it.
     """
-    tier, borne_tier, tenant = found.tier, asked.policy.tiers.of_class(borne), asked.facts.tenant
+    tier, borne_tier = found.tier, asked.policy.tiers.of_class(borne)
     label_free = asked.label is None and (tier is None or TIER_LABEL in asked.facts.selects)
     if not higher:
         agrees = label_free or (tier is not None and asked.label == tier.name)
         return found if agrees and borne_tier in (None, tier) else None
-    if borne_tier not in acceptable(asked) or tenant is None or tenant.on_exceed != "Demote":
+    if borne_tier not in acceptable(asked) or asked.facts.tenant is None:
         return None
     if tier is None or tier.name != higher or borne_tier.value >= tier.value:
         return None
