@@ -10,6 +10,7 @@ from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, class_asked, found, named
+from webhook.policy.quota.claimed import gpus_of
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import Match
@@ -20,7 +21,10 @@ from webhook.policy.workloads.workload import Member, Workload
 def by_group(asked: TierRequest) -> Assignment | None:
     """The PodGroup's tier: the scheduler refuses a group whose pods differ from it in priority (1.37)."""
     group = asked.facts.group
-    if group is None or _keeps_its_class(group, asked):
+    if group is None:
+        return None
+    _require_own_claims(group, asked)
+    if _keeps_its_class(group, asked):
         return None
     tier = asked.policy.tiers.of_class(group.priority_class_name)
     if tier is None and not group.prioritized:
@@ -40,6 +44,20 @@ def by_group(asked: TierRequest) -> Assignment | None:
     if not _class_gives_way(tier, group, asked):
         raise _unlike(group, tier, "spec.priorityClassName", asked.class_name)
     return found(tier, Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
+
+
+def _require_own_claims(group: Group, asked: TierRequest) -> None:
+    """Raises Refused for GPUs of a claim that the group has for its pods.
+
+    It may be of a template that had more GPUs when the group was made, and it keeps its devices when the pods are gone.
+    Kubernetes gives a pod the group's claim if all fields of the two entries are equal.
+    """
+    tenant, devices = asked.facts.tenant, asked.facts.devices
+    for index, claim in enumerate(asked.pod.spec.resource_claims if tenant and group.claims else ()):
+        gpus = gpus_of([each for each in devices if each.entry == claim.name], asked.policy)
+        if claim in group.claims and tenant and tenant.charges(gpus):
+            field = f"spec.resourceClaims[{index}].name"
+            raise Refused(Reason.INVALID, "claim-of-group", field, claim=claim.name, group=group.name)
 
 
 def _keeps_its_class(group: Group, asked: TierRequest) -> bool:
