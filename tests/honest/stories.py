@@ -217,6 +217,21 @@ STORIES: dict[str, History] = {
         "lag": 0.3,
         "seed": 2,
     },
+    # A gang that was demoted keeps its tier, whatever happens above the quota later.
+    **{
+        f"a demoted gang loses a pod after onExceed has become {later}": told(
+            "Demote",
+            apply("Pod", "first", gpus=6, run=300),
+            apply("PyTorchJob", "train", 5, count=3, run=200),
+            do("onexceed", 10, tenant="alpha", to=later),
+            do("killpod", 5, name="train", i=0),
+            do("wait", 60),
+            gpus=20,
+            training=6,
+            slow=True,
+        )
+        for later in ("Deny", "Hold")
+    },
     # A controller whose creates a ResourceQuota refuses holds the GPUs of the pods that it wants, and no more.
     "a Deployment tries again and again, Deny": told(
         "Deny",

@@ -109,14 +109,16 @@ def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str
 async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
     """Return what may demote a pod or a group: its tenant's usage without its own claims, or its gang's tier.
 
-    That gang was demoted as it was applied. A tenant that demotes nobody has neither.
+    That gang was demoted as it was applied, and keeps its tier when `onExceed` changes. A tenant that demotes nobody
+    has neither.
     """
     gang, tenant = gang_of_pod(facts), facts.tenant
-    if tenant is None or not tenant.demotes:
+    if tenant is None or not (tenant.demotes or tenant.demoted_before):
         return None, ""
     tier = await ledger.gang_tier(tenant, facts.namespace.name, gang.uid) if gang else None
-    shared = {each.claim for each in devices if each.claim}
-    return (ledger.usage(tenant, shared), "") if tier is None else (None, tier)
+    if tier is not None or not tenant.demotes:
+        return None, tier or ""
+    return ledger.usage(tenant, {each.claim for each in devices if each.claim}), ""
 
 
 def gang_uid(metadata: Metadata, facts: Facts) -> str:

@@ -2,7 +2,8 @@
 
 A pod's labels and annotations are mutable, its class and charge are not. A claim is made for its pod after the pod, by
 a controller or by hand, and one that nobody uses yet may be deleted and made anew: it must ask for no more than its
-pods were let in with. A claim that no pod waits for passes: its pods are charged when they come.
+pods were let in with. A claim that no pod waits for passes, unless it is a PodGroup's: its pods are charged when they
+come.
 """
 
 from msgspec import structs
@@ -21,7 +22,7 @@ from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import GANG
 from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of, flavor_of
-from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
+from webhook.policy.quota.claimed import changed_claimed, gpus_of, kept_by_group, outgrown
 from webhook.policy.quota.demand import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
@@ -120,6 +121,8 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
+            if kept := kept_by_group(claim, asked):
+                return Verdict(refusal=kept, tenant=tenant.name)
             waiting = await self.cluster.lookups.claimants(request.namespace, claim)
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "tell whose claim this is")) from problem

@@ -40,6 +40,7 @@ def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
         prioritized=prioritized,
         demoted_from=assigned_by.demoted_from if assigned_by else "",
         pods=_count(at(found.spec.scheduling_policy.gang, "minCount")),
+        claims=found.spec.resource_claims,
     )
 
 

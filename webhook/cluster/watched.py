@@ -26,7 +26,7 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import read, view
-from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, watched_tenant_quota
 from webhook.policy.quota.tenant_status import Overlap, overlaps
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
@@ -51,7 +51,8 @@ REVIEW_SECONDS = 3.0
 class TenantStore(Store[TenantQuota]):
     """TenantQuotas as they were seen last; of one that broke, the last good tenant stays in force.
 
-    `changed` is called where a spec changes. A status changes with each booking: `follow` gets every version.
+    `changed` is called when a spec changes, or what a status says of its tenant. A status changes with each booking:
+    `follow` gets every version.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:
@@ -64,7 +65,8 @@ class TenantStore(Store[TenantQuota]):
 
     def update(self, name: str, found: TenantQuota | None) -> None:
         before = self.objects.get(name)
-        if before and found and (before.uid, before.generation) == (found.uid, found.generation):
+        same_spec = before and found and (before.uid, before.generation) == (found.uid, found.generation)
+        if before and found and same_spec and found.tenant in (before.tenant, None):
             self.objects[name] = self.kept(name, found)
         else:
             super().update(name, found)
@@ -295,7 +297,7 @@ class Watched(Reflectors):
             client, _NAMESPACES, lambda raw: namespace_of(read(raw, Named).metadata), Store(self._changed)
         )
         self.quotas = TenantStore(self._changed)
-        quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, self.quotas)
+        quotas = Informer(client, _TENANT_QUOTAS, watched_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
         self.plugins = PluginInformer(client)
         self.device_classes = DeviceClassInformer(client)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.objects.managed_fields import ManagedFields
-from webhook.objects.pods import Metadata
+from webhook.objects.pods import Metadata, PodClaim
 from webhook.objects.view import View
 
 
@@ -94,7 +94,7 @@ class PodGroupTemplateReference(View, frozen=True):
 
 
 class PodGroupSpec(View, frozen=True):
-    """The priority and the disruption of a PodGroup, and the CompositePodGroup above it."""
+    """The priority and the disruption of a PodGroup, the CompositePodGroup above it, and the claims that pods share."""
 
     priority_class_name: str = ""
     priority: int | None = None
@@ -104,6 +104,7 @@ class PodGroupSpec(View, frozen=True):
     workload_ref: TemplateReference | None = None
     pod_group_template_ref: PodGroupTemplateReference | None = None
     parent_composite_pod_group_name: str = ""
+    resource_claims: tuple[PodClaim, ...] = ()
 
 
 class PodGroup(View, frozen=True):

@@ -53,6 +53,10 @@ _OF_PARTS_OF_GPUS: Mapping[str, str] = {
     "created: delete the pod and create it again",
     "gang-changed": "{after:shown}, but it was {before:shown}; gpu-tiers counts the pod by it: leave it as it is",
     "claim-of-nothing": '"{entry:shown}" names no claim; write resourceClaimTemplateName or resourceClaimName',
+    "claim-of-group": '"{claim:shown}" is the claim of PodGroup {group:shown}, which may have more GPUs than its '
+    "template names now, and keeps them without a pod; write a name that the group's spec.resourceClaims does not have",
+    "claim-for-group": "PodGroup {group:shown} would keep {gpus:gpus} that no pod is charged for; give each pod a "
+    "claim of its own, by a name that the group's spec.resourceClaims does not have",
     "claim-outgrown": "asks for {gpus:gpus}, but pod {pod:shown} was let in with {most} by its claim {claim:shown}; "
     "ask for no more, or delete the pod, and create it again when the claim or its template is there",
 }

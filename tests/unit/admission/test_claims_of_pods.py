@@ -12,9 +12,11 @@ from tests.builders import (
     a_claim_template,
     a_claiming_pod,
     a_pod,
+    a_podgroup,
     a_pytorchjob,
     a_tenant,
 )
+from tests.builders.built import Built
 from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
 from tests.builders.world import World
 from webhook.cluster.offline import Files
@@ -209,3 +211,50 @@ async def test_a_pod_whose_claims_count_nothing_says_nothing_of_them() -> None:
 
 
 CLAIMED = "gpu-tiers.dev/claimed"
+
+
+GROUP = a_podgroup().of_class("gpu-training").having("spec.priority", 1000)
+
+
+def a_group_with(**source: str) -> Built:
+    return GROUP.having("spec.resourceClaims", [{"name": "gpu", **source}])
+
+
+@pytest.mark.parametrize("source", [{"resourceClaimTemplateName": "gpus"}, {"resourceClaimName": "gpus"}], ids=str)
+async def test_gpus_of_a_claim_that_a_podgroup_has_for_its_pods_are_refused(source: dict[str, str]) -> None:
+    """The claim may be of a template that had eight when the group was made, and it outlives the pod."""
+    world = World(ALPHA, a_group_with(**source), a_claim_template(), a_claim())
+    pod = a_claiming_pod(claim=source.get("resourceClaimName")).in_group("gang")
+    answer = await world.validate(world.stored(pod))
+    assert answer.sentence == (
+        'spec.resourceClaims[0].name: "gpu" is the claim of PodGroup gang, which may have more GPUs than its template '
+        "names now, and keeps them without a pod; write a name that the group's spec.resourceClaims does not have"
+    )
+
+
+@pytest.mark.parametrize(
+    "group", [GROUP, a_group_with(resourceClaimTemplateName="other"), a_group_with(resourceClaimName="gpus")], ids=str
+)
+async def test_a_pod_of_a_group_has_claims_of_its_own_unless_the_entries_are_equal(group: Built) -> None:
+    assert (await World(ALPHA, group, a_claim_template()).create(a_claiming_pod().in_group("gang"))).allowed
+
+
+async def test_a_claim_of_a_group_without_gpus_or_without_a_quota_of_ours_is_none_of_our_business() -> None:
+    group = a_group_with(resourceClaimTemplateName="gpus")
+    nics = World(NICS, ALPHA, group, a_claim_template(deviceClassName="nic.example.com"))
+    assert (await nics.create(a_claiming_pod().in_group("gang"))).allowed
+    elsewhere = World(a_tenant(quotaAuthority="Kueue"), group, a_claim_template())
+    assert (await elsewhere.create(a_claiming_pod().in_group("gang"))).allowed
+
+
+async def test_no_podgroup_gets_a_claim_with_gpus() -> None:
+    """Its template may be swapped, and it, or the group, made anew, once a pod was let in."""
+    owner = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "gang", "uid": "g"}
+    claim = a_claim(count=8).having("metadata.ownerReferences", [{**owner, "controller": True}])
+    answer = await World(ALPHA).validate(claim)
+    assert answer.sentence == (
+        "metadata.ownerReferences: PodGroup gang would keep 8 GPUs that no pod is charged for; give each pod a claim "
+        "of its own, by a name that the group's spec.resourceClaims does not have"
+    )
+    assert (await World(ALPHA).validate(a_claim(count=8).having("metadata.ownerReferences", [owner]))).allowed
+    assert (await World().validate(claim)).allowed

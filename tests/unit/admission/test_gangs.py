@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchjob, a_tenant, a_workload
@@ -11,9 +12,11 @@ from tests.builders.operators import CPU_POD, GPU_POD, a_lws, a_raycluster
 from tests.builders.pods import PodBuilder
 from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
+from webhook.ledger.account import written_account
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import shown
 from webhook.policy.assignment.request import GANG
+from webhook.policy.quota.tenant_quotas import watched_tenant_quota
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended
@@ -106,6 +109,23 @@ async def test_a_gang_that_grows_is_told_that_pods_that_run_keep_their_tier() ->
         "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-batch"
     )
     assert told.endswith("; those that run keep theirs")
+
+
+@pytest.mark.parametrize("later", ["Deny", "Hold", "Warn"])
+async def test_a_demoted_gang_stays_at_its_tier_when_its_tenant_demotes_no_more(later: str) -> None:
+    """Its next pod would wait or be refused in the full row, while the gang's slot in the lower tier is reserved."""
+    gang = a_pytorchjob(a_pod().asking(1).of_tier("gpu-training"), workers=2)
+    tenants = [a_tenant(onExceed=each).allowing("2", tier="gpu-training").allowing("4") for each in ("Demote", later)]
+    world = World(tenants[0], gang)
+    assert (await world.create(a_pod(name="other").asking(2).of_tier("gpu-training"))).allowed
+    assert (await world.validate(gang)).allowed
+    status = {"ledger": written_account(world.ledger.store.newest("alpha").account)}
+    seen = watched_tenant_quota(msgspec.json.encode({**tenants[1].json(), "status": status}))
+    world.known.in_force = (seen.tenant,)
+    for name in ("finetune-0", "finetune-1"):
+        pod = a_pod(name).asking(1).of_tier("gpu-training").owned_by(gang)
+        assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-batch"
+        assert (await world.create(pod)).allowed
 
 
 async def test_a_gang_too_large_for_its_tier_is_offered_those_with_room_now() -> None:

@@ -18,7 +18,8 @@ from webhook.policy.assignment.request import (
     tier_request,
 )
 from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, shortfall
-from webhook.policy.values.facts import Facts
+from webhook.policy.quota.claimed import gpus_of
+from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
@@ -202,3 +203,17 @@ def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:
     tenant, may_name = asked.facts.tenant, acceptable(asked)
     lent = lent_tiers(chosen, asked.evidence.type if asked.evidence else None, tenant, asked.policy) if tenant else []
     return [tier for tier in lent if tier in may_name]
+
+
+def require_own_claims(group: Group, asked: TierRequest) -> None:
+    """Raise Refused for GPUs of a claim that the PodGroup has for its pods.
+
+    It may be of a template that had more GPUs when the group was made, and it keeps its devices when the pods are gone.
+    Kubernetes gives a pod the group's claim if all fields of the two entries are equal.
+    """
+    tenant, devices = asked.facts.tenant, asked.facts.devices
+    for index, claim in enumerate(asked.pod.spec.resource_claims if tenant and group.claims else ()):
+        gpus = gpus_of([each for each in devices if each.entry == claim.name], asked.policy)
+        if claim in group.claims and tenant and tenant.charges(gpus):
+            field = f"spec.resourceClaims[{index}].name"
+            raise Refused(Reason.INVALID, "claim-of-group", field, claim=claim.name, group=group.name)

@@ -17,7 +17,7 @@ from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.assignment.assigned_by import AssignedBy, assigned_by
-from webhook.policy.assignment.limits import acceptable, within_limits
+from webhook.policy.assignment.limits import acceptable, require_own_claims, within_limits
 from webhook.policy.assignment.request import (
     DEFAULT_TIER_LABEL,
     TIER_LABEL,
@@ -41,6 +41,7 @@ def by_group(asked: TierRequest) -> Assignment | None:
     group = asked.facts.group
     if group is None:
         return None
+    require_own_claims(group, asked)
     tier = asked.policy.tiers.of_class(group.priority_class_name)
     # Group and pod share a class outside the tiers where the Job controller makes both.
     if tier is None and asked.class_name and asked.class_name == group.priority_class_name:
@@ -386,12 +387,12 @@ def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -
     The label of a demoted pod is our own, with the lower tier, or its author's, which still asks for the higher one. A
     pod gets none where its controller selects by it.
     """
-    tier, borne_tier, tenant = found.tier, asked.policy.tiers.of_class(borne), asked.facts.tenant
+    tier, borne_tier = found.tier, asked.policy.tiers.of_class(borne)
     label_free = asked.label is None and (tier is None or TIER_LABEL in asked.facts.selects)
     if not higher:
         agrees = label_free or (tier is not None and asked.label == tier.name)
         return found if agrees and borne_tier in (None, tier) else None
-    if borne_tier not in acceptable(asked) or tenant is None or tenant.on_exceed != "Demote":
+    if borne_tier not in acceptable(asked) or asked.facts.tenant is None:
         return None
     if tier is None or tier.name != higher or borne_tier.value >= tier.value:
         return None

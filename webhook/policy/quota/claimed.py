@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
+from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Reason, Refusal
@@ -54,6 +55,14 @@ def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
     if asked <= most:
         return None
     return Refusal(Reason.CHANGED, "claim-outgrown", "spec.devices", gpus=asked, pod=pod.name, most=most, claim=entry)
+
+
+def kept_by_group(claim: Metadata, asked: Decimal) -> Refusal | None:
+    """Why the ResourceClaim of a PodGroup is refused: it is made before its pods, and stays when they are gone."""
+    owner = claim.controller
+    if owner is None or (owner.group, owner.kind) != POD_GROUP:
+        return None
+    return Refusal(Reason.INVALID, "claim-for-group", "metadata.ownerReferences", group=owner.name, gpus=asked)
 
 
 def let_in_with(pod: Metadata) -> Mapping[str, Decimal]:

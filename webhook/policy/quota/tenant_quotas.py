@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Reason, Refusal, Refused
-from webhook.objects.view import View, view
+from webhook.objects.view import View, at, view
 from webhook.policy.values.tenants import HoldOrder, OnExceed, QuotaRow, Requirement, Tenant
 
 API_VERSION = "gpu-tiers.dev/v1alpha1"
@@ -96,6 +97,16 @@ class TenantQuota(msgspec.Struct, frozen=True):
 
 def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
     return tenant_quota_of(msgspec.json.decode(raw))
+
+
+def watched_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
+    """Read a TenantQuota and what its account says of the tenant; a later version's account need not look like ours."""
+    found = read_tenant_quota(raw)
+    tenant, entries = found.tenant, at(found.status, "ledger.entries")
+    if tenant is None or tenant.charged_elsewhere or tenant.demotes or not isinstance(entries, list):
+        return found
+    demoted = any(at(each, "tier") for each in entries)
+    return replace(found, tenant=replace(tenant, demoted_before=demoted))
 
 
 def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:

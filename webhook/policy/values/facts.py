@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.objects.pods import Metadata, Pod
+from webhook.objects.pods import Metadata, Pod, PodClaim
 from webhook.objects.view import Tree
 from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tenants import Tenant
@@ -88,7 +88,7 @@ class Group(msgspec.Struct, frozen=True):
 
     `prioritized`: the API server keeps a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
     `demoted_from` is the tier that its gang had no room in; "" where it runs as it asked. `pods` is the minCount of a
-    gang, 0 for a group that is none.
+    gang, 0 for a group that is none. `claims` are those that its pods share (DRAWorkloadResourceClaims).
     """
 
     name: str
@@ -96,6 +96,7 @@ class Group(msgspec.Struct, frozen=True):
     prioritized: bool = True
     demoted_from: str = ""
     pods: int = 0
+    claims: tuple[PodClaim, ...] = ()
 
 
 class Facts(msgspec.Struct, frozen=True):

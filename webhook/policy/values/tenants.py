@@ -87,7 +87,7 @@ class Tenant(msgspec.Struct, frozen=True):
 
     `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first of its line
     keeps for itself what is free; None: without end. `demote_to` are the tiers that it may be demoted to, in the order
-    of choice; empty: those of the policy.
+    of choice; empty: those of the policy. `demoted_before`: it demotes no more, and gangs that it demoted still exist.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Tenant(msgspec.Struct, frozen=True):
     hold_order: HoldOrder = "Strict"
     reserve_seconds: int | None = None
     demote_to: tuple[str, ...] = ()
+    demoted_before: bool = False
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         return all(line.matches(namespace_labels) for line in self.selector)

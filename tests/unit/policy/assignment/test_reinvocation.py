@@ -118,9 +118,10 @@ def test_a_demotion_from_a_rule_s_tier_says_nothing_of_the_class_that_is_our_own
 DEMOTED = "workload-type: training, by its kind, PyTorchJob/finetune; demoted from gpu-training to gpu-batch"
 
 
-def test_a_demotion_is_believed_only_where_the_tenant_demotes() -> None:
+def test_a_demotion_is_believed_only_of_a_tenant_s_pod() -> None:
+    """Also when the tenant demotes no more: a gang that was demoted stays at its tier."""
     shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
-    assert assigned(shown, TRAINING, tenant=a_tenant(onExceed="Deny")).step == "label"
+    assert assigned(shown, TRAINING, tenant=a_tenant(onExceed="Deny")).step == "workload-type"
     assert assigned(shown, TRAINING).step == "label"
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.objects.refusal import Refused
-from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota
+from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota, watched_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
 from webhook.sentences.sentence import told
 
@@ -61,6 +61,25 @@ def test_selectors_of_both_sorts_must_all_hold():
 @pytest.mark.parametrize(("authority", "elsewhere"), [("Kueue", True), ("KAI", True), ("gpu-tiers", False)])
 def test_another_authority_charges_elsewhere(authority, elsewhere):
     assert read_tenant(quota(quotaAuthority=authority)).charged_elsewhere is elsewhere
+
+
+def demoted_before(ledger: object, **spec: object) -> bool:
+    found = watched_tenant_quota(msgspec.json.encode({**quota(**spec), "status": {"ledger": ledger}}))
+    assert found.tenant is not None
+    return found.tenant.demoted_before
+
+
+def test_the_account_says_that_gangs_were_demoted_before_onexceed_changed():
+    demoted, other = {"uid": "a", "kind": "Job", "tier": "gpu-batch"}, {"uid": "b", "kind": "Job"}
+    assert demoted_before({"entries": [other, demoted]}, onExceed="Hold")
+    assert not demoted_before({"entries": [other]}, onExceed="Hold")
+    assert not demoted_before({"entries": [demoted]}, onExceed="Demote"), "it demotes now"
+    assert not demoted_before({"entries": [demoted]}, quotaAuthority="Kueue")
+
+
+@pytest.mark.parametrize("ledger", [None, "", [], {"entries": None}, {"entries": "many"}, {"entries": ["tier", None]}])
+def test_an_account_that_cannot_be_read_says_nothing(ledger: object):
+    assert not demoted_before(ledger)
 
 
 def test_one_that_holds_says_in_which_order():
