@@ -65,3 +65,31 @@ def test_all_tries_share_one_slot_and_another_namespace_gets_the_rest(
         # 3. Once it may, its pod fills that slot.
         installed.api.delete("quota/none", namespace=namespace)
         installed.eventually(lambda: installed.usage(namespace) == "total 10/10", "its pod, in the slot")
+
+
+def test_one_pod_that_is_missing_of_twenty_reserves_one_gpu(installed: Installed, namespace: str) -> None:
+    with new_namespace(installed.cluster) as other, ExitStack() as stack:
+        either = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace, other]}
+        allowed = {"quotas": [{"gpus": 40}], "namespaceSelector": {"matchExpressions": [either]}}
+        stack.enter_context(installed.tenant_for(namespace, namespace, **allowed))
+        deployment = workload("Deployment", namespace, 1)
+        deployment["spec"]["replicas"] = 20
+        assert installed.create(deployment, namespace).code == 0
+        installed.eventually(lambda: installed.usage(namespace) == "total 20/40", "its pods")
+
+        # 1. One of its pods is deleted while a ResourceQuota has no room for the next one.
+        metadata, spec = {"name": "nineteen"}, {"hard": {"pods": 19}}
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+        installed.api.create(quota, namespace)
+        first = installed.api.get("pods", namespace)["items"][0]["metadata"]["name"]
+        installed.api.delete(f"pod/{first}", namespace=namespace)
+        installed.eventually(
+            lambda: sum(each.get("count", 1) for each in refusals(installed, namespace)) >= TRIES["Deployment"],
+            "its tries",
+        )
+        installed.eventually(lambda: installed.usage(namespace) == "total 19/40 (+1 reserved)", "one slot")
+
+        # 2. The rest is free for a Job in another namespace.
+        job = workload("Job", other, 1)
+        job["spec"] |= {"parallelism": 20, "completions": 20}
+        assert installed.create(job, other).code == 0

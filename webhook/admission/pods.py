@@ -40,9 +40,6 @@ from webhook.policy.workloads.workload import gang_among
 KUBERNETES_CONTROLLERS = ("system:serviceaccount:kube-system:", "system:kube-controller-manager")
 """As whom the controllers of Kubernetes create pods. Nobody else can, so nobody else's word on retries counts."""
 
-MOST_READ = 5
-"""Earlier tries of a controller that are looked up: each is a quorum read."""
-
 
 class PodReviewer(Reviewer, frozen=True):
     """Judges a pod at its CREATE."""
@@ -209,27 +206,41 @@ class PodReviewer(Reviewer, frozen=True):
         _, devices = await charged_facts(pod, request.namespace, cluster)
         return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
 
-    async def _retried(self, booking: Booking, facts: Facts) -> Booking:
-        """Return the booking with the slots of earlier tries that came to nothing.
+    async def _retried(self, booking: Booking, pod: Pod) -> Booking:
+        """Return the booking with the earlier tries of its controller, if at least one of them came to nothing.
 
         A ResourceQuota or another webhook may refuse a create after us, and the controller tries again under another
-        name. A StatefulSet takes the same one, whose slot all tries share. A controller of Kubernetes has the answer to
-        all creates but as many as it makes pods at once, so if more are unseen, those that a quorum read doesn't find
-        were not stored.
+        name. A StatefulSet takes the same one, whose slot all tries share. A controller of Kubernetes creates at most
+        as many pods at once as are missing, and has the answers to all of them before it creates more. So if as many
+        tries are not stored as pods are missing, at least the oldest was refused: this pod is among those under way.
         """
-        maker = gang_among(facts.owners) or next(iter(facts.owners), None)
-        unseen = self.ledger.unseen(booking.tenant, booking.namespace, booking.gang or booking.controller)
-        at_once = sum(member.count for member in maker.members) if maker else 0
-        if not 0 < at_once <= len(unseen) or booking.name in unseen.values():
+        # 1. In a burst the oldest try is stored, and nothing more is read.
+        owner, namespace, lookups = pod.metadata.controller, booking.namespace, self.cluster.lookups
+        tries = self.ledger.unseen(booking.tenant, namespace, booking.controller)
+        if owner is None or not tries or booking.name in tries or not self.budget.take(owner.uid):
             return booking
-        is_taken = self.cluster.lookups.is_name_taken
-        oldest = list(unseen.items())[:MOST_READ]
+        if await lookups.is_name_taken("v1", "pods", namespace, tries[0]):
+            return booking
+
+        # 2. Read how many pods are missing. A number that was kept from before a scale-up is too small: creates that
+        #    are under way would look refused. A pod that is being deleted is missing, because it is replaced.
         try:
-            stored = [await is_taken("v1", "pods", booking.namespace, name) for _, name in oldest]
+            maker = next(iter(await lookups.owners(namespace, owner, self.policy.kinds)), None)
+            labels = {key: value for key, value in pod.metadata.labels.items() if maker and key in maker.selects}
+            if maker is None or not labels:
+                return booking
+            stored = await lookups.pods_made_by(owner.uid, namespace, labels)
         except Unreadable:
             return booking
-        retries = (slot for (slot, _), is_stored in zip(oldest, stored, strict=True) if not is_stored)
-        return structs.replace(booking, retries=tuple(dict.fromkeys(retries)))
+        wanted = sum(member.count for member in maker.members)
+        missing = wanted - sum(not each.deletion_timestamp for each in stored)
+        if missing < 1:  # somebody has just scaled it down, or it makes one pod on each node
+            return booking
+
+        # 3. Each of these has a slot of its own.
+        names = {each.name for each in stored}
+        not_stored = tuple(dict.fromkeys(name for name in tries if name not in names))
+        return structs.replace(booking, retries=not_stored) if len(not_stored) >= missing else booking
 
     async def _booking(self, decision: Decision, request: Request, tenant: Tenant, charge: Charge) -> Booking:
         facts, metadata = decision.tier_request.facts, decision.tier_request.pod.metadata
@@ -247,7 +258,7 @@ class PodReviewer(Reviewer, frozen=True):
         )
         if request.dry_run or not request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
             return booking
-        return await self._retried(structs.replace(booking, tries_again=True), facts)
+        return await self._retried(structs.replace(booking, tries_again=True), decision.tier_request.pod)
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:

@@ -5,8 +5,10 @@ values it makes an equal decision. So all of them are compared, the policy, the 
 a pod from its siblings and no decision reads. Nothing here grows old: where a fact has changed, nothing is equal.
 """
 
+import math
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import msgspec
@@ -29,6 +31,10 @@ from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import Tiers
+
+MOST_LOOKUPS = 10
+"""For one controller at once."""
+MOST_CONTROLLERS = 1024
 
 KEPT_BYTES = 16_384
 """Of an object at most whose decision is kept. Pods have 2 to 10 KB; larger ones would hold memory for nothing."""
@@ -141,6 +147,24 @@ class Verdict(msgspec.Struct, frozen=True):
         return "patched" if self.patch else "allowed"
 
 
+class LookupBudget:
+    """Bounds the look-ups for one controller by this process: ten at once, and then one a second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._spent_until: dict[str, float] = {}
+
+    def take(self, controller: str) -> bool:
+        """Tell whether there is a look-up left, and take it."""
+        now = self._clock()
+        spent = max(self._spent_until.pop(controller, -math.inf), now - MOST_LOOKUPS)
+        is_left = spent + 1 <= now
+        if len(self._spent_until) >= MOST_CONTROLLERS:
+            del self._spent_until[next(iter(self._spent_until))]
+        self._spent_until[controller] = spent + is_left
+        return is_left
+
+
 class Reviewer(msgspec.Struct, frozen=True):
     """Judges the reviews of one kind of object at one operation, by the cluster as it is now and the active policy."""
 
@@ -148,6 +172,7 @@ class Reviewer(msgspec.Struct, frozen=True):
     ledger: Ledger
     policy: TierPolicy
     recent: RecentDecisions
+    budget: LookupBudget
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
         """Return what is written on an object at its CREATE. Raises Refused for a person's mistake."""

@@ -16,7 +16,7 @@ from webhook.admission.podgroups import (
 )
 from webhook.admission.pods import PodReviewer
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
-from webhook.admission.reviewer import RecentDecisions, Reviewer, Verdict, not_ours
+from webhook.admission.reviewer import LookupBudget, RecentDecisions, Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
@@ -74,6 +74,7 @@ class Webhooks(msgspec.Struct, frozen=True):
     policy: Callable[[], TierPolicy]
     record: Record
     recent: RecentDecisions = msgspec.field(default_factory=RecentDecisions)
+    budget: LookupBudget = msgspec.field(default_factory=LookupBudget)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
         """Answer with a patch, or with a refusal where that can't be made or the name is taken."""
@@ -154,7 +155,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
-            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent)
+            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent, self.budget)
             judged = reviewer.mutate if webhook == "mutate" else reviewer.validate
             return request, await judged(request, mode)
         except Refused as refused:

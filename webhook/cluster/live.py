@@ -36,7 +36,7 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import COMPOSITE_POD_GROUP, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
-from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim
+from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import Tree, View, read, view
 from webhook.policy.quota.native_quotas import NativeQuota
@@ -193,13 +193,20 @@ class LiveLookups(msgspec.Struct, frozen=True):
             pods = {seen.metadata.uid: seen for seen in (*named, *await self._controller(namespace, claim))}
             return [(seen.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
 
+    async def pods_made_by(self, controller: str, namespace: str, labels: Mapping[str, str]) -> list[Metadata]:
+        found = [read(raw, Named).metadata for raw in await self._labelled(namespace, labels)]
+        return [each for each in found if each.controller_uid == controller]
+
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        now = datetime.now(UTC)
+        return any(read(raw, _Deleted).metadata.is_ending(now) for raw in await self._labelled(namespace, labels))
+
+    async def _labelled(self, namespace: str, labels: Mapping[str, str]) -> list[msgspec.Raw]:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        params = {**RUNNING.params, "labelSelector": selector}
         async with in_time(f"the pods of {namespace}"):
-            params = {**RUNNING.params, "labelSelector": selector}
             pages = self.client.list_pages(path("v1", "pods", namespace), params, metadata_only=True)
-            now = datetime.now(UTC)
-            return any([read(raw, _Deleted).metadata.is_ending(now) async for raw in listed_objects(pages)])
+            return [raw async for raw in listed_objects(pages)]
 
     async def native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
         async def read_all() -> tuple[NativeQuota, ...]:

@@ -270,6 +270,10 @@ class Files:
         """Return none: a pod in a file waits for nothing yet."""
         return ()
 
+    async def pods_made_by(self, controller: str, namespace: str, labels: Mapping[str, str]) -> Sequence[Metadata]:  # noqa: ARG002
+        """None: the pods of a workload in a file are to be created."""
+        return ()
+
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002
         """No: a pod in a file is not being deleted."""
         return False

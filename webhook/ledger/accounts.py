@@ -16,7 +16,7 @@ from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.books import NOTHING, Books, free_for_queue, usage_of, used_of
-from webhook.ledger.draft import NotNow
+from webhook.ledger.draft import NotNow, open_tries
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Shortfall
@@ -159,13 +159,11 @@ class Accounts:
             return dict.fromkeys(tenant.rows, NOTHING)
         return free_for_queue(usage_of(found.account, tenant), entries, tenant, rank)
 
-    def unseen(self, tenant: Tenant, namespace: str, maker: str) -> dict[str, str]:
+    def unseen(self, tenant: Tenant, namespace: str, controller: str) -> tuple[str, ...]:
         """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
-        reserved = found.account.reserved if found else ()
-        filled = {each.slot for each in found.account.entries if each.state == "Used"} if found else ()
-        tries = (each for each in reserved if each.tries_again and maker and (each.slot or each.uid) not in filled)
-        return {each.slot or each.uid: each.name for each in tries if each.gang == (namespace, maker)}
+        here = (each for each in (found.account.entries if found else ()) if each.namespace == namespace)
+        return tuple(open_tries(each for each in here if controller in (each.maker, each.of) and each.is_pod).values())
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says if it was demoted, for it stays at that tier; else as it is stored now.

@@ -1,7 +1,7 @@
 """Books a batch of reviews into a draft of an account, one after another, under the quota of its tenant."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 
 import msgspec
@@ -170,18 +170,21 @@ class Draft:
         """Yield the entry in each slot that it may share, and then in its own.
 
         A pod may replace a preempted or ended pod of its maker, each of which has one replacement. A retry may share
-        the slot of an earlier try, until a pod in that slot is seen. A pod that moves stays in its slot.
+        the slot of an earlier try until another try or a seen pod is in it. A pod that moves stays in its slot.
         """
         if entry.instead_of is not None:
             slots = (each.slot for each in self._entries.values() if each.uid == entry.uid and each.slot)
             yield replace(entry, slot=next(slots, ""))
             return
         of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
-        taken = {each.slot for each in of_maker}
-        left = [each.uid for each in of_maker if _is_replaceable(each) and each.uid not in taken]
-        filled = {each.slot for each in of_maker if each.state == "Used"}
-        retries = [slot for slot in booking.retries if slot not in filled]
-        yield from (replace(entry, slot=uid) for uid in (*retries, *left)[:MOST_TRIED])
+        if of_maker:
+            taken = {each.slot for each in of_maker}
+            left = [each.uid for each in of_maker if _is_replaceable(each) and each.uid not in taken]
+            # If one of the tries was seen or has lapsed since they were counted, too few may have come to nothing.
+            are_there = {each.name for each in of_maker}.issuperset(booking.retries)
+            tries = open_tries(of_maker) if booking.retries and are_there else {}
+            again = (slot for slot, name in tries.items() if name in booking.retries)
+            yield from (replace(entry, slot=slot) for slot in (*again, *left)[:MOST_TRIED])
         yield entry
 
     def _crowd(self, entry: Entry) -> str:
@@ -252,6 +255,22 @@ def _name(pod: Entry) -> tuple[str, str]:
 def _is_replaceable(pod: Entry) -> bool:
     """Tell whether a replacement may share the slot of a pod. A pod in the slot of another one has none."""
     return not pod.slot and (pod.state == "Vacant" or (pod.preempted and pod.state == "Used"))
+
+
+def open_tries(pods: Iterable[Entry]) -> dict[str, str]:
+    """Return the slots in which no pod was seen but one that is replaced, each with the name of its latest try.
+
+    The slot whose latest try is the oldest comes first.
+    """
+    tries, used = dict[str, str](), set[str]()
+    for each in pods:
+        slot = each.slot or each.uid
+        if each.state == "Reserved" and each.tries_again:
+            tries.pop(slot, None)
+            tries[slot] = each.name
+        elif not _is_replaceable(each):
+            used.add(slot)
+    return {slot: name for slot, name in tries.items() if slot not in used}
 
 
 def gang_to_book(booking: GangBooking) -> Entry:

@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
@@ -40,7 +40,8 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     booked. `gang` is the uid of the gang on whose charge the pod draws, "" where that is its controller. `group` is
     booked with the first of its pods. `rank` is the value of the charge's tier: what is reserved for the queue counts
     against it unless its tier is higher. `tries_again`: a controller of Kubernetes makes the pod, and tries again where
-    it is refused. `retries` are the slots of its earlier tries that came to nothing: it may stand in them.
+    it is refused. `retries` are the names of its earlier tries of which more came to nothing than others may be under
+    way: it may stand in the slot of the oldest that nobody has taken since.
     """
 
     holder: str
@@ -151,10 +152,10 @@ class Ledger(Protocol):
         They are part of the usage. Those of rank 0 meet all of them.
         """
 
-    def unseen(self, tenant: Tenant, namespace: str, maker: str) -> Mapping[str, str]:
-        """Tries of a controller, or for a gang, that are booked and not seen: slots, each with its latest pod's name.
+    def unseen(self, tenant: Tenant, namespace: str, controller: str) -> Sequence[str]:
+        """Names of pods that the controller with this uid tried to create and that are not seen, one of each slot.
 
-        `maker` is its uid. The oldest slot comes first. Pods that somebody else made in its name are none of its tries.
+        It is the latest of its slot. The oldest comes first. Pods that others made in its name are none of its tries.
         """
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:

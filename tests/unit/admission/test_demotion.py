@@ -97,11 +97,11 @@ async def test_while_nobody_leads_a_controllers_pod_is_refused_and_not_demoted_f
 
 async def test_a_pod_that_another_refused_keeps_its_tier_at_the_next_try() -> None:
     """The first try has reserved the last GPUs, and the second one shares its slot."""
-    one = OWNER.having("spec.replicas", 1)
+    one = OWNER.having("spec.replicas", 1).having("spec.selector", {"matchLabels": {"app": "serve"}})
     world = World(TENANT, DEPLOYMENT, one)
     by_controller = {"userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"}}
     for name in ("first", "second", "third"):
-        pod = a_pod(name).asking(2).of_tier("gpu-training").owned_by(one)
+        pod = a_pod(name).asking(2).of_tier("gpu-training").labelled({"app": "serve"}).owned_by(one)
         assert tier(await world.mutate(pod, **by_controller)) == "gpu-training"
         assert (await world.create(pod, **by_controller)).allowed
     assert world.ledger.usage(world.known.tenants()[0])[world.known.tenants()[0].rows[0]] == 2

@@ -73,8 +73,8 @@ async def test_a_retried_review_is_booked_once() -> None:
 @pytest.mark.parametrize("author", ["system:serviceaccount:kube-system:replicaset-controller", "mallory"])
 async def test_a_controller_tries_again_in_the_slot_of_its_own_try_alone(author: str) -> None:
     """What a person creates in its name may be stored later than the controller's read of it."""
-    pod = a_pod().asking("6").of_tier("gpu-training")
-    owner = a_replicaset(pod)
+    pod = a_pod().asking("6").of_tier("gpu-training").labelled({"app": "serve"})
+    owner = a_replicaset(pod).having("spec.selector", {"matchLabels": {"app": "serve"}})
     world = World(alpha(), owner)
     assert (await world.create(pod.owned_by(owner), userInfo={"username": author, "groups": []})).allowed
     again = {"username": "system:serviceaccount:kube-system:replicaset-controller", "groups": []}
