@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 Tree = dict[str, Any]
@@ -114,6 +115,13 @@ def with_defaults(spec: Tree) -> Tree:
 def workload(kind: str, namespace: str, name: str, spec: Tree, **metadata: Any) -> Tree:
     metadata = {"namespace": namespace, "name": name, **metadata}
     return {"apiVersion": api_version(kind), "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def selected(template: Tree, labels: Mapping[str, str]) -> Tree:
+    """Return the fields of a controller's spec by which it knows the pods of a template."""
+    own = copy(template)
+    own.setdefault("metadata", {}).setdefault("labels", {}).update(labels)
+    return {"template": own, "selector": {"matchLabels": dict(labels)}}
 
 
 def key_of(tree: Tree) -> Key:

@@ -14,6 +14,7 @@ from tests.honest.api import Api
 from tests.honest.objects import (
     FLAVOR_LABEL,
     GANGS,
+    JOBS,
     KINDS,
     KUEUES_GATE,
     PODS,
@@ -25,6 +26,7 @@ from tests.honest.objects import (
     group_named,
     is_deleting,
     key_of,
+    selected,
 )
 from tests.honest.replica import Replica
 from tests.ledger.virtual_time import loop
@@ -204,7 +206,9 @@ class ApiServer:
         tree.pop("status", None)
         if path == PODS:
             tree["status"] = {"phase": "Pending"}
-        tree["metadata"].setdefault("uid", f"{tree['kind'].lower()}-{next(self._uids)}")
+        uid = tree["metadata"].setdefault("uid", f"{tree['kind'].lower()}-{next(self._uids)}")
+        if path == JOBS:  # as the API server defaults it
+            tree["spec"] |= selected(tree["spec"]["template"], {"batch.kubernetes.io/controller-uid": uid})
         return self._api.make(path, tree)
 
 

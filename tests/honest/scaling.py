@@ -22,6 +22,7 @@ from tests.honest.objects import (
     ordinal_of,
     reference_to,
     revision_of,
+    selected,
     uid_of,
     workload,
 )
@@ -63,7 +64,10 @@ class Scaling:
         # 2. Make the ReplicaSet of this template.
         if new is None:
             first = 0 if mine and not recreate else wanted
-            made = {"replicas": first, "template": spec["template"]}
+            made = {
+                "replicas": first,
+                **selected(spec["template"], {"pod-template-hash": revision_of(spec["template"])}),
+            }
             reference = [reference_to(tree)]
             reply = await self._observer.create(
                 workload("ReplicaSet", metadata["namespace"], name, made, ownerReferences=reference)
