@@ -115,9 +115,18 @@ class Installed:
         return self.process.log.read_text()
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
-        """Make a TenantQuota that selects a namespace by its name, and wait until it is in force."""
+        """Make a TenantQuota that selects a namespace by its name, and wait until it is in force.
+
+        What an earlier TenantQuota of that name had booked in other namespaces has moved away by then.
+        """
         self.api.apply(tenant_quota(name, namespace, **spec))
+
+        def has_own_namespaces() -> bool:
+            ledger = self.get(f"tenantquota/{name}", "").get("status", {}).get("ledger", {})
+            return all(state == "open" for state in ledger.get("namespaces", {}).values())
+
         wait_until(lambda: self._is_ready(f"tenantquota/{name}"), SECONDS, f"{name}, in force")
+        wait_until(has_own_namespaces, SECONDS, f"{name}, without the namespaces that it had")
 
     @contextmanager
     def tenant_for(self, name: str, namespace: str, **spec: object) -> Iterator[str]:
