@@ -100,8 +100,12 @@ def test_a_daemonsets_pod_waits_as_an_unavailable_one(line: Line) -> None:
     one_is_there(line)
     assert "[held-on-nodes]" in applied(line, "DaemonSet", "each", 1)
     eventually_waits(line)
-    status = line.installed.get("daemonset/each", line.namespace)["status"]
-    assert (status["desiredNumberScheduled"], status["numberUnavailable"]) == (1, 1)
+
+    def is_unavailable() -> bool:
+        status = line.installed.get("daemonset/each", line.namespace)["status"]
+        return (status["desiredNumberScheduled"], status.get("numberUnavailable")) == (1, 1)
+
+    line.installed.eventually(is_unavailable, "its status")
     line.delete("pod", "there")
     line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
 
@@ -135,7 +139,8 @@ def test_a_suspended_job_has_no_pods_and_its_clock_begins_in_the_line(line: Line
     resumed = line.installed.cluster.kubectl("patch", *where, '--patch={"spec":{"suspend":false}}')
     assert "[held-deadline]" in resumed.stderr
     eventually_waits(line, pods=2)
-    assert "startTime" in line.installed.get("job/later", line.namespace)["status"]
+    has_begun = lambda: "startTime" in line.installed.get("job/later", line.namespace)["status"]  # noqa: E731
+    line.installed.eventually(has_begun, "the beginning of its clock")
     line.delete("pod", "there")
     line.installed.eventually(lambda: len(line.running()) == 2, "the Job's pods")
     patch(line, "job/later", {"spec": {"suspend": True}})
