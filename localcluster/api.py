@@ -43,7 +43,10 @@ class Api:
 
     def get(self, what: str, namespace: str = "", **params: str) -> Tree:
         """Return what `kubectl get` finds by a word such as pods or tenantquota/NAME; ApiError if nothing."""
-        return _found(self._client.get(self.path(what, namespace), params=params))
+        found = _found(self._client.get(self.path(what, namespace), params=params))
+        for each in found.get("items", ()):  # the API server leaves out what the list says for all
+            each |= {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
+        return found
 
     def text(self, path: str) -> str:
         """Return an answer that isn't JSON, such as /metrics."""
