@@ -26,7 +26,7 @@ def prometheus(installed: Installed) -> Iterator[Prometheus]:
 
 def silent(installed: Installed, prometheus: Prometheus) -> None:
     """None of the alerts fires, or none soon."""
-    assert prometheus.scrapes()
+    installed.eventually(prometheus.scrapes, "a scrape")
     installed.eventually(lambda: not prometheus.firing(), "silence")
 
 
