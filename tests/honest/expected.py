@@ -172,9 +172,13 @@ class Expected:
         found = (self.gang_of(each) for each in self.api.all(PODS) if group_number(each))
         yield from {uid_of(each): each for each in found if each is not None}.values()
 
+    def group_of(self, pod: Tree) -> Tree | None:
+        """Return the group that is booked with the first of its pods; None for a pod of no group."""
+        return self.gang_of(pod) if group_named(pod) or group_number(pod) else None
+
     def booked_with(self, pod: Tree, one: Ask) -> list[Ask]:
         """Return what is booked with a pod: with the first pod of a group all that the group needs."""
-        group = self.gang_of(pod) if group_named(pod) or group_number(pod) else None
+        group = self.group_of(pod)
         if group is None or one.claim or uid_of(group) in self.admitted:
             return [one]
         if group["kind"] == "PodGroup":

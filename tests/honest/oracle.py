@@ -22,8 +22,6 @@ from tests.honest.objects import (
     controller_of,
     flavor_named,
     gpus_of,
-    group_named,
-    group_number,
     is_deleting,
     is_gated,
     is_terminal,
@@ -163,8 +161,7 @@ class Oracle:
         """Note which gang is booked by this: a group is with its first pod."""
         if self.expected.on_exceed(tenant) == "Hold":
             return
-        in_group = tree["kind"] == "Pod" and (group_named(tree) or group_number(tree))
-        group = self.expected.gang_of(tree) if in_group else None
+        group = self.expected.group_of(tree) if tree["kind"] == "Pod" else None
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
             self.expected.reviewed.add(uid_of(group or tree))
 

@@ -191,20 +191,17 @@ class PodReviewer(Reviewer, frozen=True):
             return verdict
         booking = await self._booking(decision, request, *charged)
         answer = await self.ledger.book(booking, dry_run=dry_run)
-        if isinstance(answer, Booked) and (dry_run or not decision.tier_request.pod.spec.resource_claims):
-            return verdict
         if isinstance(answer, Booked):
-            return await self._with_the_same_claims(verdict, decision, request)
+            pod = decision.tier_request.pod
+            if dry_run or not pod.spec.resource_claims:
+                return verdict
+            # A claim may have been created again, with more, while the booking waited for room.
+            cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
+            _, devices = await charged_facts(pod, request.namespace, cluster)
+            return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
         native = await self.cluster.lookups.native_quotas(request.namespace)
         short, group = self.with_reserved(answer, charged[0]), booking.group.name if booking.group else ""
         return verdict.fitted(without_room(decision, short, native, group))
-
-    async def _with_the_same_claims(self, verdict: Verdict, decision: Decision, request: Request) -> Verdict:
-        """The verdict, or a refusal where a claim was made anew while the booking waited for room. Raises Refused."""
-        pod = decision.tier_request.pod
-        cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
-        _, devices = await charged_facts(pod, request.namespace, cluster)
-        return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
 
     async def _retried(self, booking: Booking, pod: Pod) -> Booking:
         """Return the booking with the earlier tries of its controller, if at least one of them came to nothing.
@@ -244,6 +241,7 @@ class PodReviewer(Reviewer, frozen=True):
 
     async def _booking(self, decision: Decision, request: Request, tenant: Tenant, charge: Charge) -> Booking:
         facts, metadata = decision.tier_request.facts, decision.tier_request.pod.metadata
+        gang = gang_uid(metadata, facts)
         booking = Booking(
             metadata.uid or request.uid,
             facts.namespace.name,
@@ -251,8 +249,8 @@ class PodReviewer(Reviewer, frozen=True):
             (charge,),
             metadata.controller_uid,
             metadata.name,
-            gang=gang if (gang := gang_uid(metadata, facts)) != metadata.controller_uid else "",
-            group=_group_of(decision, charge, tenant),
+            gang=gang if gang != metadata.controller_uid else "",
+            group=_group_of(decision, charge, tenant, gang),
             workload=facts.owners[-1].uid if facts.owners else "",
             rank=self.policy.tiers.rank(charge.tier),
         )
@@ -274,14 +272,14 @@ def read_pod(raw: msgspec.Raw) -> Pod:
     return pod
 
 
-def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:
-    """Return the group that is booked with the first of its pods; None for a pod of no group.
+def _group_of(decision: Decision, charge: Charge, tenant: Tenant, uid: str) -> GangBooking | None:
+    """Return the group of that uid, which is booked with the first of its pods; None for a pod of no group.
 
     It is a further group of a workload, or one without a workload, as if all of its pods were like this one.
     """
     asked, policy = decision.tier_request, decision.tier_request.policy
-    facts, metadata, rank = asked.facts, asked.pod.metadata, policy.tiers.rank(charge.tier)
-    gang, group, uid = gang_among(facts.owners), facts.together, gang_uid(metadata, facts)
+    facts, rank = asked.facts, policy.tiers.rank(charge.tier)
+    gang, group = gang_among(facts.owners), facts.together
     if gang is not None and uid != gang.uid:
         parts = []
         for each in gang.members:

@@ -22,8 +22,8 @@ from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, 
 from webhook.cluster.resource_claims import ClaimInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
+from webhook.controllers.placements import OpenedGates
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, Placed, PodsOnNodes, counted
-from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
 from webhook.kube.reflector import patiently
@@ -165,9 +165,10 @@ class ObservedPods:
     Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
     """
 
-    def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce, bound: Bound) -> None:
-        self._client = client
+    def __init__(self, cluster: LiveCluster, in_force: PolicyInForce, bound: Bound, gates: OpenedGates) -> None:
+        self._client = cluster.client
         self._cluster = cluster
+        self._gates = gates
         self._in_force = in_force
         self._bound = bound
         self._projection = PodProjection(cluster, in_force)
@@ -239,7 +240,8 @@ class ObservedPods:
         """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
         at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
         where = path("v1", "pods", holding.namespace, holding.name)
-        await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
+        with self._gates.opening(uid, holding):
+            await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
         """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""

@@ -20,7 +20,6 @@ from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.pending_gpus import PendingGpus
-from webhook.controllers.placements import OpenedGates
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NoSuchApi, NotFound
@@ -255,7 +254,6 @@ class ObservedWorld:
         workloads: ObservedWorkloads,
         events: EventWriter,
         lines: HeldLines,
-        gates: OpenedGates,
         pending: PendingGpus,
     ) -> None:
         self._cluster = cluster
@@ -264,7 +262,6 @@ class ObservedWorld:
         self._workloads = workloads
         self._events = events
         self._lines = lines
-        self._gates = gates
         self._pending = pending
         self._stranded: dict[str, frozenset[str]] = {}
 
@@ -297,8 +294,7 @@ class ObservedWorld:
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         try:
-            with self._gates.opening(uid, holding):
-                await self._pods.open_gate(uid, holding)
+            await self._pods.open_gate(uid, holding)
         except (Conflict, NotFound):
             raise  # it has changed or is gone, and is looked at again
         except Failed as refused:

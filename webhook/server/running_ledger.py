@@ -83,7 +83,6 @@ def ledger_parts(
         lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
         lambda seconds, *labels: metrics.observe(EVICTION_SECONDS, seconds, *labels),
     )
-    pods = ObservedPods(client, cluster, in_force, placements.bound)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
     held = HeldPods(client, events, outermost_by(cluster, in_force))
 
@@ -93,9 +92,10 @@ def ledger_parts(
         held.opened(uid, holding, seconds)
 
     gates = OpenedGates(opened)
+    pods = ObservedPods(cluster, in_force, placements.bound, gates)
     lines = HeldLines(pods.workload_of, changes.tenant, held.show)
     pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
-    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, gates, pending)
+    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, pending)
     world.subscribe(changes.everything)
     return LedgerParts(ledger, store, changes, world, pods, lines, gates, held, pending, placements)
 
