@@ -23,6 +23,8 @@ from tests.ledger.virtual_time import loop
 
 NUMBERS = re.compile(r"(the total|gpu-[a-z]+(?: on [a-z0-9]+)?|on [a-z0-9]+|[a-z0-9]+) is at ([\d.]+) of ([\d.]+)")
 """A sentence that says how full a row is."""
+TRY_AGAIN = (429, 503)
+"""Codes of answers that decide nothing: ours, and that of an API server that reaches no replica."""
 NOBODYS = "refused for GPUs that nobody will use"
 CANT_START = "can start now"
 LENT_TIER = "gpu-batch"
@@ -83,7 +85,7 @@ class CreateChecks:
         self, subject: str, reply: Reply, tenant: str, asked: list[Ask], freed: list[Ask], *, in_booked_gang: bool
     ) -> None:
         expected, quiet, fair = self._expected, self._calm.is_quiet(), self._calm.is_fair(tenant)
-        if reply.code == 503:
+        if reply.code in TRY_AGAIN:
             if quiet and self._calm.has_same_quota(tenant, 100):
                 self._fail("try again without cause", subject, sentence=reply.sentence)
             return
@@ -125,9 +127,9 @@ class CreateChecks:
 
     def _refused_workload(self, subject: str, tree: Tree, old: Tree | None, reply: Reply, tenant: str) -> None:
         expected, fair, is_gang = self._expected, self._calm.is_fair(tenant), tree["kind"] in GANGS
-        if reply.code == 503 and self._calm.is_quiet():
+        if reply.code in TRY_AGAIN and self._calm.is_quiet():
             self._fail("try again without cause", subject, sentence=reply.sentence)
-        if reply.code in (503, 404, 409):
+        if reply.code in (*TRY_AGAIN, 404, 409):
             return
         own = [each.whole for each in expected.parts(tree)]
         needed = (expected.whole_of(tree) if is_gang else []) or own
@@ -149,9 +151,11 @@ class CreateChecks:
     def moved(self, pod: Tree, flavor: str, reply: Reply, tenant: str) -> None:
         """Judge the answer to Kueue's choice of a flavor for a pod."""
         expected, subject = self._expected, f"{self._expected.on_exceed(tenant)} Kueue's pod"
-        if reply.code == 503 and self._calm.is_quiet():
+        if reply.code in TRY_AGAIN and self._calm.is_quiet():
             self._fail("try again without cause", subject, sentence=reply.sentence)
-        if reply.allowed or reply.code in (503, 409) or not self._calm.is_fair(tenant):
+        if reply.allowed or reply.code in (*TRY_AGAIN, 409) or not self._calm.is_fair(tenant):
+            return
+        if self._others_wait(tenant, pod):
             return
         ask, rows = replace(expected.ask_of(pod), flavors=(flavor,)), expected.rows(tenant)
         most = expected.lately(tenant)

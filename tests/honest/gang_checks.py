@@ -9,11 +9,14 @@ from tests.ledger.virtual_time import loop
 WHOLE_SECONDS = 5.0
 """All pods of a gang that are there get their turn within this, once the first one has."""
 
+LAG_SECONDS = 0.5
+"""The leader sees a change of a gang within this."""
+
 
 class GangChecks:
     def __init__(self, expected: Expected, calm: Calm, report: Report) -> None:
         self.grown: set[str] = set()
-        """Gangs that were changed while pods of theirs ran."""
+        """Gangs that were changed while pods of theirs ran, or a moment before the leader let them in as they were."""
         self.in_part: set[str] = set()
         """Gangs of which a part was admitted: what follows from that is not judged."""
         self._expected = expected
@@ -24,6 +27,13 @@ class GangChecks:
         self._while_new: set[str] = set()
         """Gangs of which the first pod was admitted while a replica did not know the tenant yet: limits.NEW_TENANT."""
         self._noted: tuple[int, ...] = ()
+        self._changed_at: dict[str, float] = {}
+
+    def changed(self, uid: str, *, holds: bool) -> None:
+        """Note that a workload was changed, whose pods hold GPUs or none."""
+        self._changed_at[uid] = loop().time()
+        if holds:
+            self.grown.add(uid)
 
     def note(self) -> None:
         """Look which gangs are admitted, as soon as anything has changed."""
@@ -41,6 +51,8 @@ class GangChecks:
                 continue
             pods = expected.pods_of(gang)
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
+                if loop().time() < self._changed_at.get(uid, float("-inf")) + LAG_SECONDS:
+                    self.grown.add(uid)
                 held = [expected.ask_of(each) for each in pods if expected.holds(each)]
                 expected.admitted[uid] = held if uid in self.grown else expected.whole_of(gang)
                 if _any_waits(pods):

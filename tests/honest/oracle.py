@@ -98,8 +98,8 @@ class Oracle:
             return
         self._note()
         reply = await self._server.update(kind, key, change, scale=scale and kind != "Job")
-        if reply.allowed and self.expected.held_by(old):
-            self._gangs.grown.add(uid_of(old))
+        if reply.allowed:
+            self._gangs.changed(uid_of(old), holds=bool(self.expected.held_by(old)))
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         self.report.say(f"update {kind} {key[0]}/{key[1]} scale={scale} -> {answer}")
         tenant = self.expected.tenant_of(key[0])
@@ -158,10 +158,10 @@ class Oracle:
         self._gangs.note()
 
     def _note_admitted(self, tree: Tree, tenant: str) -> None:
-        """Note which gang is booked by this: a group is with its first pod."""
-        if self.expected.on_exceed(tenant) == "Hold":
+        """Note which gang is booked by this: a group is with its first pod that asks for GPUs."""
+        if self.expected.on_exceed(tenant) == "Hold" or not self.calm.knows_tenants():
             return
-        group = self.expected.group_of(tree) if tree["kind"] == "Pod" else None
+        group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
             self.expected.reviewed.add(uid_of(group or tree))
 

@@ -11,7 +11,7 @@ from tests.honest.objects import EVENTS, Tree, copy, is_deleting, is_ready, key_
 from tests.honest.requests import Reply
 from webhook.kube.wire import RFC_3339
 
-DENIED = (403, 422, 503)
+DENIED = (403, 422, 429, 503)
 """Codes with which a webhook of ours refuses."""
 
 

@@ -504,6 +504,24 @@ async def the_next_leader_opens_what_one_has_booked(cluster: Cluster) -> None:
     assert cluster.open() == ["A"]
 
 
+@STORIES.of("missed", replaced(PodView, "inherit", lambda *_: None))
+async def slots_of_pods_that_ended_while_nobody_led_stay_reserved(cluster: Cluster) -> None:
+    dying = await holding(cluster, 2)
+    await cluster.gated("A", controller="G")
+    await cluster.gated("B", controller="G")
+    await cluster.time(1)
+    await cluster.gated("C", priority=1000)
+    await cluster.time(1)
+    await dying.kill()
+    await cluster.deleted("A")
+    await cluster.gated("A2", controller="G")
+    await next_leader(cluster)
+    assert cluster.open() == ["B", "A2"]
+    await cluster.gone("B")
+    await cluster.time(10)
+    assert cluster.open() == ["C", "A2"]
+
+
 @STORIES.tests()
 def test_with_the_rule(story: Story) -> None:
     told(story)

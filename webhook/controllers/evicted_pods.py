@@ -139,6 +139,8 @@ LATE = 10.0
 """Seconds after which a victim may have ended before we looked."""
 LOOK = 1.0
 """Seconds between two tries to ask the API server."""
+BEHIND = 5
+"""Seconds for which the watch of pods may be behind that of events at most."""
 UNDER_WAY = 200
 """Victims whose end is waited for at a time; a watch each. Of those beyond it may be gone before it is their turn."""
 NOT_SEEN = Outcome("unknown")
@@ -211,6 +213,13 @@ class EvictedPods:
         held = self._last_held(event.victim.uid)  # with what it holds by claims
         gpus = held.charge.gpus if held else demand_of(seen, (), policy)
         return None if ended is None else work_since(gpus, ended, saved, seen.began)
+
+    async def until_known(self, event: Preempted) -> None:
+        """Wait until the pod that took the victim's place is known; one that holds no GPUs never is."""
+        for _ in range(BEHIND):
+            if not event.by or self._last_held(event.by):
+                return
+            await asyncio.sleep(LOOK)
 
     def preemption(self, event: Preempted, ended: Followed, *, led: bool) -> Preemption | None:
         """What is told. Of a victim that was gone before we looked no more is known than what it held.

@@ -94,6 +94,7 @@ class PreemptionWatch:
             ended = await self._evicted.follow(event)
             while not self._leading():  # noqa: ASYNC110 - nobody tells when that changes
                 await asyncio.sleep(LOOK)
+            await self._evicted.until_known(event)
             self._untold.pop(uid, None)  # the mark that is seen from now on is our own
             preemption = self._evicted.preemption(event, ended, led=led)
             if preemption is not None and await self._claim(event):

@@ -107,8 +107,20 @@ class Entry(AccountPart, frozen=True):
         return self.generation, self.wants
 
 
+class PodCount(AccountPart, frozen=True):
+    """How many pods of one maker use the same GPUs, without those of booked gangs and those being preempted.
+
+    By this the next leader knows the slots of pods that ended while nobody led.
+    """
+
+    namespace: str
+    maker: str
+    pods: int
+    each: Charge
+
+
 class Account(AccountPart, frozen=True):
-    """The GPUs that pods of a tenant's namespaces use or have reserved."""
+    """The GPUs that pods of a tenant's namespaces use or have reserved. `pod_counts` is for a tenant with a queue."""
 
     format: int = 0
     revision: int = 0
@@ -116,6 +128,7 @@ class Account(AccountPart, frozen=True):
     seal: str = ""
     namespaces: dict[str, NamespaceState] = {}
     entries: tuple[Entry, ...] = ()
+    pod_counts: tuple[PodCount, ...] = ()
 
     @property
     def reserved(self) -> tuple[Entry, ...]:

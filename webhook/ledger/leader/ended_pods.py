@@ -2,9 +2,11 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
-from webhook.ledger.account import Entry
+from msgspec.structs import replace
+
+from webhook.ledger.account import Entry, PodCount
 from webhook.ledger.protocol import Holding
 
 DELETED_SECONDS = 5
@@ -31,15 +33,22 @@ class EndedPods:
         """Note the end of a pod with GPUs. A pod that ended by itself leaves no vacant slot."""
         if not holding.controller or not (holding.preempted or holding.ends_in is not None):
             return
-        self._left[uid] = Entry(
-            uid=uid,
-            namespace=holding.namespace,
-            maker=holding.made_by[1],
-            of=holding.draws_on[1],
-            state="Vacant",
-            wants=(holding.charge,),
-            until=int(self._wall()) + (PREEMPTED_SECONDS if holding.preempted else DELETED_SECONDS),
-        )
+        where, (maker, of) = holding.namespace, (holding.made_by[1], holding.draws_on[1])
+        vacant = Entry(uid=uid, namespace=where, maker=maker, of=of, wants=(holding.charge,))
+        self._leave(vacant, PREEMPTED_SECONDS if holding.preempted else DELETED_SECONDS)
+
+    def put_missed(self, preempted: Iterable[Entry], missing: Iterable[PodCount]) -> None:
+        """Note pods that ended while nobody led. Those that ended by themselves can't be told from deleted ones."""
+        for each in preempted:
+            self._leave(replace(each, name="", preempted=False), PREEMPTED_SECONDS)
+        for some in missing:
+            for number in range(some.pods):
+                uid = f"{some.maker} {some.each.tier} {some.each.flavor} {some.each.gpus} {number}"
+                vacant = Entry(uid=uid, namespace=some.namespace, maker=some.maker, wants=(some.each,))
+                self._leave(vacant, DELETED_SECONDS)
+
+    def _leave(self, vacant: Entry, seconds: int) -> None:
+        self._left[vacant.uid] = replace(vacant, state="Vacant", until=int(self._wall()) + seconds)
         if len(self._left) > MOST:
             self._left.popitem(last=False)
 

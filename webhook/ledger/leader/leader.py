@@ -67,6 +67,7 @@ class Leader:
                 world.pods(view) as pods,
                 asyncio.TaskGroup() as repairs,
             ):
+                self._inherit()
                 booking.enter_context(self._ledger.booking_gangs(self._book_gang))
                 counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
                 opening = Opening(leading)
@@ -83,6 +84,12 @@ class Leader:
                     await self._changes.wait(min(counting.until_due(), opening.until_due()))
         except* Superseded as superseded:
             log.warning("superseded", {"reason": _first(superseded)})
+
+    def _inherit(self) -> None:
+        versions = self._leading.store.versions
+        for version in map(versions.newest, versions.names()):
+            if version is not None and version.sealed:
+                self._leading.view.inherit(version.account)
 
     def _book_gang(self, copy: WorkingCopy, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """Another may lead by now, and know more than our view does."""

@@ -5,12 +5,14 @@ is summed as they come and go, for each namespace and each gang, so that nobody 
 """
 
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 
-from webhook.ledger.account import GangKey
+from msgspec.structs import replace
+
+from webhook.ledger.account import Account, GangKey, PodCount
 from webhook.ledger.leader.ended_pods import EndedPods
 from webhook.ledger.leader.gated_pods import GatedPods
 from webhook.ledger.leader.workload_view import WorkloadView
@@ -19,6 +21,9 @@ from webhook.policy.quota.charges import Charge
 
 MOST_ENDED = 50_000
 """Pods whose end is remembered. One that is forgotten costs time: its reservation goes by its age."""
+
+MOST_COUNTED = 300
+"""Counts of pods in an account. Each takes some 120 bytes of every write."""
 
 MOST_LATE = 1000
 """Pods of which it is known what they held, after their end."""
@@ -41,6 +46,7 @@ class PodView:
         self._pods: dict[str, Holding] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._sums = HoldingSums()
+        self._counts: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
         self._preempted_or_sharing: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._ends: dict[str, float] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -96,6 +102,35 @@ class PodView:
         """Return the GPUs of a gang's pods, with those that they share."""
         here = self._preempted_or_sharing.get(gang[0], {}).values()
         return *self.held_by(gang, ()), *_shared_by(each.charge for each in here if each.draws_on == gang)
+
+    def counts(self, namespaces: Iterable[str], gangs: Container[GangKey]) -> tuple[PodCount, ...]:
+        """Return how many pods each maker has, without those of `gangs` and preempted ones; of many makers some."""
+        found = Counter[tuple[str, str, Bucket, Decimal]]()
+        for namespace in namespaces:
+            for (maker, of, bucket, gpus), pods in self._counts.get(namespace, {}).items():
+                if (namespace, of) not in gangs:
+                    found[namespace, maker, bucket, gpus] += pods
+        return tuple(
+            PodCount(namespace=namespace, maker=maker, pods=pods, each=Charge(gpus=gpus, tier=tier, flavor=flavor))
+            for (namespace, maker, (tier, flavor), gpus), pods in sorted(found.items(), key=str)[:MOST_COUNTED]
+        )
+
+    def inherit(self, account: Account) -> None:
+        """Reserve the slots of pods that the last leader has counted, and that ended while nobody led.
+
+        One that has a replacement has left no slot.
+        """
+        preempted = (each for each in account.entries if each.is_pod and each.preempted and each.uid not in self._pods)
+        now, missing = Counter[tuple[str, str]](), list[PodCount]()
+        for each in self.counts(account.namespaces, account.gangs):
+            now[each.namespace, each.maker] += each.pods
+        for entry in account.reserved:
+            now[entry.namespace, entry.maker] += entry.is_pod and entry.uid not in self._pods
+        for each in account.pod_counts:
+            key = each.namespace, each.maker
+            ended, now[key] = max(each.pods - now[key], 0), max(now[key] - each.pods, 0)
+            missing.append(replace(each, pods=ended))
+        self.ended.put_missed(preempted, missing)
 
     def observe(self, holder: str, holding: Holding) -> None:
         """A pod exists; it is charged whether or not there was room, unless it waits behind our gate."""
@@ -186,6 +221,7 @@ class PodView:
         self._pods[uid] = holding
         self._uids[holding.namespace, holding.name] = uid
         self._sums.add(holding)
+        self._count(holding, 1)
         if holding.preempted or holding.charge.shared:
             self._preempted_or_sharing[holding.namespace][uid] = holding
 
@@ -196,12 +232,26 @@ class PodView:
         if self._uids.get((holding.namespace, holding.name)) == uid:
             del self._uids[holding.namespace, holding.name]
         self._sums.take_out(holding)
+        self._count(holding, -1)
         self._preempted_or_sharing[holding.namespace].pop(uid, None)
         return holding
+
+    def _count(self, holding: Holding, pods: int) -> None:
+        if holding.controller and not holding.preempted and not holding.charge.shared:
+            counts, alike = self._counts[holding.namespace], _alike(holding)
+            counts[alike] += pods
+            if not counts[alike]:
+                del counts[alike]
 
 
 Bucket = tuple[str | None, str | None]
 Sums = defaultdict[Bucket, Decimal]
+_Alike = tuple[str, str, Bucket, Decimal]
+"""The maker of a pod, what it draws on, and its GPUs."""
+
+
+def _alike(holding: Holding) -> _Alike:
+    return holding.made_by[1], holding.draws_on[1], _bucket(holding), holding.charge.gpus
 
 
 class HoldingSums:

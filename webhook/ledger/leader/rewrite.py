@@ -83,7 +83,11 @@ def rewritten(
     kept = [each for each in here if each.state == "ForQueue" and waits]
     standing = (replace(each, slot=slots.get(each.uid, "")) for each in (*reserved, *vacant))
     found = (*(each for each in sums if each.wants), *gangs, *(listed[uid] for uid in sorted(listed)), *standing, *kept)
-    return account if found == account.entries else replace(account, entries=found)
+
+    # 4. Count the pods of each maker for the next leader.
+    counts = view.counts(account.namespaces, keys) if holds else ()
+    is_same = found == account.entries and counts == account.pod_counts
+    return account if is_same else replace(account, entries=found, pod_counts=counts)
 
 
 def is_seen(reservation: Entry, view: PodView) -> bool:
