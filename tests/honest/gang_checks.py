@@ -9,8 +9,8 @@ from tests.ledger.virtual_time import loop
 WHOLE_SECONDS = 5.0
 """All pods of a gang that are there get their turn within this, once the first one has."""
 
-LAG_SECONDS = 0.5
-"""The leader sees a change of a gang within this."""
+LAG_SECONDS = 1.5
+"""The leader sees a change of a gang within this, and the oracle what the leader let in."""
 
 
 class GangChecks:
