@@ -42,8 +42,9 @@ class GangChecks:
         if seen == self._noted:
             return
         self._noted = seen
-        for gang in self._expected.gangs():
-            uid = uid_of(gang)
+        gangs = {uid_of(each): each for each in expected.gangs()}
+        expected.reviewed -= {uid for uid in expected.reviewed if "/" in uid and uid not in gangs}  # groups without pods
+        for uid, gang in gangs.items():
             if not expected.is_gang_now(gang):
                 expected.reviewed.discard(uid)
                 expected.admitted.pop(uid, None)

@@ -181,6 +181,7 @@ SHOWN_IN = {
     "whole": "gang",
     "heirs": "heir",
     "keep": "heir",
+    "missed": "heir",
     "line": "replaced",
     "strict": "rows",
     "never": "rows",

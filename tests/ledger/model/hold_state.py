@@ -17,6 +17,7 @@ RULES = {
     "whole": "a gang is booked whole in one write",
     "heirs": "the heir of a preempted pod takes its place, before the line",
     "keep": "the place of a preempted pod is kept, after its end, for as long as its controller needs to make the heir",
+    "missed": "the place of a pod that the ledger counted and that is gone is kept too, also by who leads next",
     "line": "the ledger says in which order workloads were first held, and keeps a place until nothing is gated there",
     "strict": "nobody passes one before him in the line who does not fit now",
     "never": "who could not even fit an empty quota is passed over",

@@ -59,7 +59,8 @@ class Writes(Rules):
             for i, each in enumerate(self.pods)
             if self.is_due(s, i) or (s.at[i] == "h" and i not in reserved)
         }
-        kept = (old.places | members(view.at, "x")) & awaited if self.on("keep") else NONE
+        missed = old.counted & members(view.at, "e") if self.on("missed") else NONE
+        kept = (old.places | missed | members(view.at, "x")) & awaited if self.on("keep") else NONE
         places = (members(view.at, "t") | kept) - set(heirs) if self.on("heirs") else NONE
         alive = frozenset(each.unit for i, each in enumerate(self.pods) if s.at[i] not in "xed")
         return old._replace(counted=counted, reserved=reserved, heirs=heirs, places=places, gangs=old.gangs & alive)
@@ -126,7 +127,7 @@ class Writes(Rules):
         """Tells of an heir for whom no room is left, but for those who were booked."""
         for heir, pod in enumerate(self.pods):
             waits = self.is_due(s, heir) or (s.at[heir] == "h" and heir not in ledger.reserved)
-            if not waits or pod.after not in s.ledger.places | members(view.at, "tx"):
+            if not waits or pod.after not in s.ledger.places | s.ledger.counted | members(view.at, "tx"):
                 continue
             heirs = swap(ledger.heirs, heir, pod.after)
             more = ledger._replace(reserved=ledger.reserved | {heir}, heirs=heirs, places=ledger.places - {pod.after})
