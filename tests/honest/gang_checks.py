@@ -43,7 +43,8 @@ class GangChecks:
             return
         self._noted = seen
         gangs = {uid_of(each): each for each in expected.gangs()}
-        expected.reviewed -= {uid for uid in expected.reviewed if "/" in uid and uid not in gangs}  # groups without pods
+        groups_without_pods = {uid for uid in expected.reviewed if "/" in uid and uid not in gangs}
+        expected.reviewed -= groups_without_pods
         for uid, gang in gangs.items():
             if not expected.is_gang_now(gang):
                 expected.reviewed.discard(uid)
