@@ -8,6 +8,7 @@ while even `high` leaves room, has been wronged.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from tests.honest.api import Api
 from tests.honest.asks import Ask, Bounds, Flavors, Lost, Part, Row, job_pods
@@ -288,14 +289,13 @@ class Expected:
         late = [self.ask_of(each) for each in self.pods(tenant) if self._may_count(each)]
         found = {}
         for row in self.rows(tenant):
-            low = high = row.sum(map(self.ask_of, alone))
-            high += row.sum(late)
+            low = row.sum(map(self.ask_of, chain(alone, *members.values())))  # a claim counts once, whoever shares it
+            high = row.sum(map(self.ask_of, alone)) + row.sum(late)
             for pod in (*alone, *(each for pods in members.values() for each in pods)):
                 low -= row.sum([self.ask_of(pod)]) if uid_of(pod) in self.replacements else 0
             for gang in gangs:
                 mine = members.get(uid_of(gang), [])
                 held = row.sum(map(self.ask_of, mine))
-                low += held
                 reserved = self._reserved_for(gang, mine)
                 high += max(held, row.sum(reserved))
                 if not mine and row.tier and self.on_exceed(tenant) == "Demote":  # to which tier no pod shows yet
