@@ -158,8 +158,11 @@ class Oracle:
         self._gangs.note()
 
     def _note_admitted(self, tree: Tree, tenant: str) -> None:
-        """Note which gang is booked by this: a group is with its first pod that asks for GPUs."""
-        if self.expected.on_exceed(tenant) == "Hold" or not self.calm.knows_tenants():
+        """Note which gang is booked by this: a group is with its first pod that asks for GPUs.
+
+        Hold books a gang in its turn, and what Warn lets in may be booked or not.
+        """
+        if self.expected.on_exceed(tenant) in ("Hold", "Warn") or not self.calm.knows_tenants():
             return
         group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
