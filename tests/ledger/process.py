@@ -21,6 +21,7 @@ from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.queue import Queued
+from webhook.ledger.leader.terms import Term
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import (
     Booked,
@@ -128,7 +129,7 @@ class Process:
     def lead(self, *, first: bool = False) -> None:
         """It gets the Lease."""
         identity = f"{self.name}-{next(_names)}"
-        self.leader = Leader(self.ledger, self.stored, self, self.changes, identity, H, self.clock)
+        self.leader = Leader(Term(self.ledger, identity), self.stored, self, self.changes, H, self.clock)
         self._leading = asyncio.create_task(self.leader.lead(first))
 
     @property

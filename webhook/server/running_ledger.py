@@ -24,6 +24,7 @@ from webhook.ledger.accounts import Accounts, HandOver
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
+from webhook.ledger.leader.terms import Term
 from webhook.ledger.protocol import Holding
 from webhook.ledger.versions import Versions
 from webhook.objects.pods import Metadata, OwnerReference
@@ -54,7 +55,7 @@ class LedgerParts(msgspec.Struct, frozen=True):
 
     def make_leader(self, identity: str, create_timeout: float, told: Callable[[], None] = lambda: None) -> Leader:
         """Return what leads for one term. `told` is called after each round of counting."""
-        return Leader(self.ledger, self.store, self.world, self.changes, identity, create_timeout, told=told)
+        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, told=told)
 
 
 def outermost_by(cluster: LiveCluster, in_force: PolicyInForce) -> Outermost:

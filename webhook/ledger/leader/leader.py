@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from webhook.kube.errors import ApiError
-from webhook.ledger.accounts import Accounts
 from webhook.ledger.draft import NotNow
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.adoption import book_with_its_pods
@@ -34,24 +33,22 @@ BREATH_SECONDS = 0.05
 
 
 class Leader:
-    """Leads for one term. `horizon` as `Leading` has it; `told` is called after each round."""
+    """Leads for one `term`. `horizon` as `Leading` has it; `told` is called after each round."""
 
     def __init__(
         self,
-        ledger: Accounts,
+        term: Term,
         store: KubernetesStore,
         world: World,
         changes: Changes,
-        identity: str,
         horizon: float,
         clock: Callable[[], float] = time.monotonic,
         told: Callable[[], None] = lambda: None,
     ) -> None:
         self._told = told
-        self._ledger = ledger
         self._changes = changes
         view = PodView(changes.namespace, clock, world.now)
-        self._leading = Leading(Term(ledger, identity), store, view, world, horizon, clock)
+        self._leading = Leading(term, store, view, world, horizon, clock)
         self._moving = Moving(self._leading)
         self._repairing: set[str] = set()
         self._left_alone: set[str] = set()
@@ -68,7 +65,7 @@ class Leader:
                 asyncio.TaskGroup() as repairs,
             ):
                 self._inherit()
-                booking.enter_context(self._ledger.booking_gangs(self._book_gang))
+                booking.enter_context(leading.term.ledger.booking_gangs(self._book_gang))
                 counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
                 opening = Opening(leading)
                 repairs.create_task(opening.run())

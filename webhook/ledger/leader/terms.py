@@ -29,7 +29,7 @@ class Term:
 
     def __init__(self, ledger: Accounts, identity: str) -> None:
         self.name = f"{identity}/{uuid4().hex[:8]}"
-        self._ledger = ledger
+        self.ledger = ledger
 
     def bears(self, account: Account) -> bool:
         """Whether an account is under this term. Raises Superseded where it is under another."""
@@ -46,7 +46,7 @@ class Term:
             elif not copy.account.newer:
                 copy.put(Account(term=self.name), sealed=False)
 
-        await self._ledger.writer(tenant).change(edit)
+        await self.ledger.writer(tenant).change(edit)
 
     async def claim_all(self, store: KubernetesStore) -> None:
         """Claim all that there are. Raises ApiError where they can't be listed.
@@ -75,7 +75,7 @@ class Term:
             self.bears(copy.account)
             edit(copy)
 
-        await self._ledger.writer(tenant).change(fenced, fresh=False)
+        await self.ledger.writer(tenant).change(fenced, fresh=False)
 
 
 async def for_each(names: Iterable[str], do: Callable[[str], Awaitable[None]]) -> None:
