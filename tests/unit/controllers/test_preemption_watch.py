@@ -1,5 +1,6 @@
 """What a preemption cost, and that it is told although the API server does not answer when leaders change."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -126,3 +127,13 @@ def test_of_a_victim_that_was_gone_a_report_still_tells() -> None:
     held = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"))}
     assert evicted(held=held, reported=REPORTED)._lost_by_report(PREEMPTED) == Work(240.0, exact=True)
     assert evicted(held=held)._lost_by_report(PREEMPTED) is None
+
+
+async def test_who_took_its_place_may_be_seen_later_than_the_event() -> None:
+    held = dict[str, Holding]()
+    waiting = asyncio.create_task(evicted(held=held).until_known(EVENT))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    held["p"] = Holding("research", Charge(Decimal(8), "gpu-training"))
+    await waiting
+    await evicted().until_known(EVENT)  # one that holds no GPUs is not waited for without end
