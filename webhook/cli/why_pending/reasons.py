@@ -177,7 +177,9 @@ async def _with_refusal(
         told.append(NO_ANSWER)
     elif not refused.ours:
         told.append("It is not gpu-tiers that refuses them: the sentence names who does.")
-    if not (refused.ours or refused.unreached) or not asked.reader.sure:
+    row = asked.policy.kinds.by_kind.get(document.group_kind)
+    in_groups = row is not None and bool(row.group_label)  # which of them is refused, its own review does not say
+    if not (refused.ours or refused.unreached) or not asked.reader.sure or in_groups:
         pass
     elif not still:
         told.append("There is room now: the next try should pass.")
