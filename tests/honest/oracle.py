@@ -79,7 +79,7 @@ class Oracle:
         if tenant is None or reply.lost or reply.code in (409, 404):
             return reply
         if reply.allowed and reply.tree is not None:
-            self._note_admitted(reply.tree, tenant)
+            self._note_admitted(reply, tenant)
             self._note_unled(reply.tree)
             if preempted is not None:
                 expected.replacements[uid_of(preempted)] = uid_of(reply.tree)
@@ -107,7 +107,7 @@ class Oracle:
             self._creates.workload(reply.tree, old, reply, tenant)
             self._creates.numbers(reply.tree, reply, tenant)
             if reply.allowed:
-                self._note_admitted(reply.tree, tenant)
+                self._note_admitted(reply, tenant)
 
     async def admit_for_kueue(self, pod: Tree) -> bool:
         """Lift Kueue's gate of a pod, with the flavor that it chooses, and judge the answer."""
@@ -157,12 +157,13 @@ class Oracle:
         self.expected.note()
         self._gangs.note()
 
-    def _note_admitted(self, tree: Tree, tenant: str) -> None:
+    def _note_admitted(self, reply: Reply, tenant: str) -> None:
         """Note which gang is booked by this: a group is with its first pod that asks for GPUs.
 
-        Hold books a gang in its turn, and what Warn lets in may be booked or not.
+        A queue books a gang in its turn, and what Warn lets in over the quota is booked by nobody.
         """
-        if self.expected.on_exceed(tenant) in ("Hold", "Warn") or not self.calm.knows_tenants():
+        tree, over = reply.tree or {}, any(each.startswith("exceeded quota") for each in reply.warnings)
+        if self.expected.holds_back(tenant) or over or not self.calm.knows_tenants():
             return
         group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
