@@ -310,6 +310,13 @@ STORIES: dict[str, History] = {
     "a LeaderWorkerSet has room for one of its groups, Hold": told(
         "Hold", apply("LeaderWorkerSet", "gang", size=3, count=3), do("wait", 30), gpus=4
     ),
+    "a LeaderWorkerSet is deleted before its second group has workers": told(
+        "Deny",
+        apply("LeaderWorkerSet", "gang", size=3, count=2),
+        do("delete", 1.8, name="gang", how="orphan"),
+        apply("Job", "other", 20, count=4, run=30),
+        gpus=6,
+    ),
     # A gang that shares a ResourceClaim uses GPUs as any other.
     "a gang that shares a claim waits for room": told(
         "Hold",

@@ -134,7 +134,10 @@ def _gang_seen(
     declared = next((each.wants for each in entries if each.state == "Used"), ())
     promises = [each for each in entries if each.state == "Reserved"]
     found, held = view.workloads.get(gang.uid), view.used_by(gang.gang)
-    if gang.of_pods:
+    is_left_alone = "/" in gang.uid and (view.workloads.has_ended(gang.uid) or view.workloads.is_gone(gang.uid))
+    if is_left_alone:  # a group whose workload was deleted without its pods gets no others
+        declared, promises = (), []
+    elif gang.of_pods:
         # A group without a workload is booked with its first pod, and keeps all of it while one of its pods exists or
         # is awaited: three of its pods may be deleted before the fourth is created.
         exists = held or gang.gang in awaited
