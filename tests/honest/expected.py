@@ -135,10 +135,11 @@ class Expected:
             return True
         return loop().time() < self.deleted_at.get(uid_of(pod), loop().time()) + _release_seconds(pod)
 
-    def _may_count(self, pod: Tree) -> bool:
-        """Tells whether a leader that began after the deletion of a pod may still count the pod."""
+    def may_count(self, pod: Tree) -> bool:
+        """Tells whether a leader that saw the deletion of a pod late, or began after it, may still count the pod."""
         used = is_deleting(pod) and gpus_of(pod) and not is_terminal(pod) and not is_gated(pod)
-        return bool(used) and not self.holds(pod) and loop().time() < self.leads_since + _release_seconds(pod)
+        seen = max(self.leads_since, self.deleted_at.get(uid_of(pod), 0) + 2)
+        return bool(used) and not self.holds(pod) and loop().time() < seen + _release_seconds(pod)
 
     def owners_of(self, tree: Tree) -> list[Tree]:
         """Return the objects above one, from the inside."""
@@ -286,7 +287,7 @@ class Expected:
                 gang = self.gang_of(pod)
                 (members[uid_of(gang)] if gang and self.is_gang_now(gang) else alone).append(pod)
         gangs = [each for each in self.gangs() if each["metadata"]["namespace"] in here and self.is_gang_now(each)]
-        late = [self.ask_of(each) for each in self.pods(tenant) if self._may_count(each)]
+        late = [self.ask_of(each) for each in self.pods(tenant) if self.may_count(each)]
         found = {}
         for row in self.rows(tenant):
             low = row.sum(map(self.ask_of, chain(alone, *members.values())))  # a claim counts once, whoever shares it
