@@ -100,7 +100,7 @@ class CountedLedger(Accounts):
             namespaces=namespaces,
             entries=tuple(each for each in version.account.entries if each.namespace in {"", *namespaces}),
         )
-        account = rewritten(before, self._view, lapsed, holds=tenant.holds)
+        account = rewritten(before, self._view, lapsed, has_queue=tenant.has_queue)
         self._seen[tenant.name] = {each.key: seen.get(each.key, now) for each in account.reserved}
         if account != version.account or tenant != version.tenant:
             self.store.set(tenant, account)

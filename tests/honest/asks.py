@@ -34,12 +34,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a TenantQuota; `holds`: what is over it waits, whatever the tenant says."""
+    """A row of a TenantQuota; `has_queue`: what is over it waits, whatever the tenant says."""
 
     tier: str | None
     flavor: str | None
     hard: int
-    holds: bool
+    has_queue: bool
 
     @property
     def label(self) -> str:

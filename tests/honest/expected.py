@@ -87,7 +87,7 @@ class Expected:
 
     def holds_back(self, tenant: str) -> bool:
         """Tells whether pods wait for room on some row of a tenant."""
-        return self.on_exceed(tenant) == "Hold" or any(row.holds for row in self.rows(tenant))
+        return self.on_exceed(tenant) == "Hold" or any(row.has_queue for row in self.rows(tenant))
 
     def on_exceed(self, tenant: str) -> str:
         return str(self.quota(tenant)["spec"].get("onExceed", "Deny"))

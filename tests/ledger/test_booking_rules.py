@@ -13,7 +13,7 @@ from webhook.cluster import pod_informer
 from webhook.kube.reflector import Source
 from webhook.ledger import account, draft
 from webhook.ledger.account import Entry
-from webhook.ledger.books import Books
+from webhook.ledger.books import SlotSums
 from webhook.ledger.leader import rebuilding, rewrite, terms
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
@@ -190,14 +190,14 @@ async def a_victim_has_one_heir(cluster: Cluster) -> None:
     await cluster.store("H", "K")
 
 
-_PARTS = Books._parts
+_PARTS = SlotSums._parts
 
 
-def _nothing_by_heirs(self: Books, entry: Entry, *more: str) -> Any:
+def _nothing_by_heirs(self: SlotSums, entry: Entry, *more: str) -> Any:
     return _PARTS(self, structs.replace(entry, wants=()) if entry.slot else entry, *more)
 
 
-@STORIES.of("link", replaced(Books, "_parts", _nothing_by_heirs))
+@STORIES.of("link", replaced(SlotSums, "_parts", _nothing_by_heirs))
 async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
     """And alone once its victim is gone."""
     leader, replica = await opened(cluster, 3)

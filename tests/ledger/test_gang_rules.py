@@ -14,7 +14,7 @@ from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from tests.ledger.truth import Create, State
 from webhook.ledger import books
 from webhook.ledger.account import Entry
-from webhook.ledger.books import Books
+from webhook.ledger.books import SlotSums
 from webhook.ledger.leader import rewrite
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
@@ -68,7 +68,7 @@ async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Clust
     assert cluster.charge() == 2
 
 
-@STORIES.of("gangagain", replaced(Books, "has_pods", lambda *_: False))
+@STORIES.of("gangagain", replaced(SlotSums, "has_pods", lambda *_: False))
 async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cluster: Cluster) -> None:
     """As by `kubectl replace --force`: the leader has not seen the end of the first, and its pods have their grace."""
     leader, replica = await opened(cluster, 2)
@@ -87,7 +87,7 @@ async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cl
     assert cluster.charge() == 2
 
 
-@STORIES.of("gangfull", replaced(Books, "_outer", lambda *_: ""))
+@STORIES.of("gangfull", replaced(SlotSums, "_outer", lambda *_: ""))
 async def the_pods_of_a_gang_draw_on_its_charge(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -245,7 +245,7 @@ async def a_workload_that_ended_while_nobody_watched_holds_nothing(cluster: Clus
     assert cluster.charge() == 0
 
 
-@STORIES.of("held", replaced(PodView, "held_by", lambda *_: ()))
+@STORIES.of("held", replaced(PodView, "used_without_claims", lambda *_: ()))
 async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
     """It has no memory of who was promised what: the pods say of which gang they are."""
     leader, replica = await opened(cluster, 4)
@@ -288,11 +288,11 @@ async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster:
     assert cluster.charge() == 0
 
 
-def _of_any_namespace(self: Books, standing: Sequence[Entry]) -> str:
+def _of_any_namespace(self: SlotSums, standing: Sequence[Entry]) -> str:
     return next((slot for (_, uid), slot in self._gangs.items() if uid == standing[0].of), "")
 
 
-@STORIES.of("namespace", replaced(Books, "_outer", _of_any_namespace))
+@STORIES.of("namespace", replaced(SlotSums, "_outer", _of_any_namespace))
 async def a_pod_of_another_namespace_draws_on_nothing(cluster: Cluster) -> None:
     """Anybody may write a uid: a pod of one namespace holds no part of a gang in another."""
     leader, replica = await opened(cluster, 3)

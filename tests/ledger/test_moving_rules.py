@@ -12,7 +12,7 @@ from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.ledger.account import Account
 from webhook.ledger.leader import moving
 from webhook.ledger.leader.moving import Moving
-from webhook.ledger.leader.rebuilding import Rebuilding, Reopening
+from webhook.ledger.leader.rebuilding import Rebuilding, Restoring
 from webhook.ledger.protocol import TryAgain
 
 STORIES = Stories()
@@ -167,7 +167,7 @@ def _no_write_to(tenant: str) -> Any:
     return fate
 
 
-_begin = Reopening.begin
+_begin = Restoring.begin
 
 
 def _without_namespaces(self: Any, *args: Any) -> Any:
@@ -175,7 +175,7 @@ def _without_namespaces(self: Any, *args: Any) -> Any:
     return base and Account(term=base.term, entries=base.entries)
 
 
-@STORIES.of("refill", replaced(Reopening, "begin", _without_namespaces))
+@STORIES.of("refill", replaced(Restoring, "begin", _without_namespaces))
 async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Cluster) -> None:
     leader, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
@@ -189,7 +189,7 @@ async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Clust
     assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
 
 
-@STORIES.of("restore", replaced(Reopening, "begin", _without_namespaces))
+@STORIES.of("restore", replaced(Restoring, "begin", _without_namespaces))
 async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluster) -> None:
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
@@ -206,7 +206,7 @@ def _only_its_own(self: Any, *args: Any) -> Any:
     return base and Account(term=base.term, namespaces=opened, entries=tuple(kept))
 
 
-@STORIES.of("replaced", replaced(Reopening, "begin", _only_its_own))
+@STORIES.of("replaced", replaced(Restoring, "begin", _only_its_own))
 async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster: Cluster) -> None:
     """It is made again in the moment in which its namespace is given to another."""
     _, replica = await opened(cluster)
@@ -269,7 +269,7 @@ def _written_ones(self: Any, name: str) -> set[str]:
     return {namespace for other in others for namespace in other.account.namespaces}
 
 
-@STORIES.of("beside", replaced(Reopening, "_taken", _written_ones))
+@STORIES.of("beside", replaced(Restoring, "_taken", _written_ones))
 async def what_one_rebuild_opens_is_taken_while_it_is_written(cluster: Cluster) -> None:
     leader = await new_and_claimed(cluster)
     await rebuilt_beside(cluster)
@@ -285,12 +285,12 @@ async def _forgotten(self: Any, claimed: Any, account: Any) -> None:
     try:
         await _write(self, claimed, account)
     except TryAgain:
-        self._reopening.ended(claimed.name)
+        self._restoring.ended(claimed.name)
         raise
 
 
 @STORIES.of("doubt", replaced(Rebuilding, "_write", _forgotten))
-@STORIES.of("fence", replaced(Reopening, "is_under_way", lambda *_: False))
+@STORIES.of("fence", replaced(Restoring, "is_under_way", lambda *_: False))
 async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: Cluster) -> None:
     """Nobody knows whether alpha has N, and alpha is claimed anew before anybody else may have it."""
     leader = await new_and_claimed(cluster)

@@ -66,7 +66,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         verdict = Verdict(tenant=tenant.name if tenant else None)
         if tenant is None or charge is None or not tenant.charges(charge.gpus):
             return verdict
-        if tenant.holds and pod.waits_for_quota:
+        if tenant.has_queue and pod.waits_for_quota:
             return verdict  # the leader books it as it is then
         moved_from = structs.replace(charge, flavor=before)
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)

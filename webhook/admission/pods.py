@@ -80,7 +80,7 @@ class PodReviewer(Reviewer, frozen=True):
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
         if decision is None:
-            await self._bound(pod, request.namespace)
+            await self._refuse_beyond_ceiling(pod, request.namespace)
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
             return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
 
@@ -162,7 +162,7 @@ class PodReviewer(Reviewer, frozen=True):
             return bool(labels) and await self.cluster.lookups.is_any_ending(facts.namespace.name, labels)
         return False
 
-    async def _bound(self, pod: Pod, namespace: str) -> None:
+    async def _refuse_beyond_ceiling(self, pod: Pod, namespace: str) -> None:
         """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
 
         Where that can't be read the pod passes, as it does while we are down: nothing without GPUs waits for us.

@@ -71,10 +71,10 @@ class HeldLines:
             wait = max(self._due.get(tenant, 0.0) - self._clock(), 0.0)
             self._timers[tenant] = asyncio.get_running_loop().call_later(wait, self._show, tenant)
 
-    def status(self, tenant: str, before: Status, *, holds: bool) -> Status:
+    def status(self, tenant: str, before: Status, *, has_queue: bool) -> Status:
         """What its status says of the line. Nothing while that is not known, and of tenants that never held."""
         shown = self._shown.get(tenant)
-        if shown is None or not (shown.places or holds or "held" in before):
+        if shown is None or not (shown.places or has_queue or "held" in before):
             return {}
         return {"held": self._status[tenant]}
 

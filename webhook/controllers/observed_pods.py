@@ -99,7 +99,7 @@ class PodProjection:
         metadata = seen.metadata
         owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
         tenant = self._cluster.known.tenant(home) if home else None
-        if owner is None or not (seen.waits_for_quota or (tenant is not None and tenant.holds)):
+        if owner is None or not (seen.waits_for_quota or (tenant is not None and tenant.has_queue)):
             return "", False
         may_be_gang = policy.kinds.is_gang(owner)
         try:

@@ -281,7 +281,7 @@ class ObservedWorld:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
         told = conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
         before = version.quota.status
-        told |= self._lines.status(version.name, before, holds=version.in_force.holds)
+        told |= self._lines.status(version.name, before, has_queue=version.in_force.has_queue)
         return told | self._pending.status(version.name, before)
 
     def lets_go(self, namespace: str) -> bool:

@@ -2,7 +2,7 @@
 
 An account is a value: each change makes a new one, which a compare-and-swap on the TenantQuota puts in the place of
 the old one. It is a list of entries, each in a slot; what they come to is in books.py. What must hold of it is in
-docs/ledger.md.
+docs/decisions/books.md.
 """
 
 import hashlib
@@ -100,11 +100,6 @@ class Entry(AccountPart, frozen=True):
     def gang(self) -> GangKey:
         """The gang that this entry is, or belongs to."""
         return self.namespace, self.uid if self.kind else self.of
-
-    @property
-    def terms(self) -> tuple[int, tuple[Charge, ...]]:
-        """The generation and the GPUs that a gang asks for; another attempt has the same."""
-        return self.generation, self.wants
 
 
 class PodCount(AccountPart, frozen=True):

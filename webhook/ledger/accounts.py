@@ -1,7 +1,7 @@
 """The ledger: tenants' accounts in a store, each with its writer.
 
 For any number of replicas that store is the statuses of the TenantQuotas. Why compare-and-swap, and what the rules are:
-docs/decisions/compare-and-swap.md and docs/ledger.md.
+docs/decisions/compare-and-swap.md and docs/decisions/books.md.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Literal
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
-from webhook.ledger.books import NOTHING, Books, free_for_queue, usage_of, used_of
+from webhook.ledger.books import NOTHING, SlotSums, free_for_queue, usage_of, used_of
 from webhook.ledger.draft import NotNow, open_tries
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version, WorkingCopy
@@ -140,7 +140,7 @@ class Accounts:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
-        books = Books(found.account.entries, tenant)
+        books = SlotSums(found.account.entries, tenant)
         reserved = free_for_queue(books.usage, found.account.entries, tenant)
         return {row: gpus + reserved[row] for row, gpus in books.without(without).items()}
 

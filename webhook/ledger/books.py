@@ -21,12 +21,12 @@ Amounts = tuple[Decimal, ...]
 
 def usage_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
     """Return the GPUs on each row that pods use or have reserved, without those reserved for the queue."""
-    return Books(account.entries, tenant).usage
+    return SlotSums(account.entries, tenant).usage
 
 
 def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
     """Return the GPUs on each row that existing pods use."""
-    return Books([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).usage
+    return SlotSums([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).usage
 
 
 def reserved_by_heads(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
@@ -59,21 +59,24 @@ class _Part(NamedTuple):
     amounts: Amounts
 
 
-class Books:
+class SlotSums:
     """The entries of an account in their slots, without reservations for the queue."""
 
     def __init__(self, entries: Iterable[Entry], tenant: Tenant) -> None:
         self._entries = [each for each in entries if each.state != "ForQueue"]
         self._tenant = tenant
         self._sum = self._nothing = (NOTHING,) * len(tenant.rows)
+        # 1. Looked up again and again: on which rows a tier and flavor counts, and what a charge is on each row.
         self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}
-        self._gangs = {each.gang: _gang_slot(each) for each in self._entries if each.kind}
-        self._drawing = {(each.namespace, each.of) for each in self._entries if not each.kind}
-        self._inherited = {each.slot for each in self._entries if each.slot and not each.kind}
-        self._slots: dict[str, _Slot] = {}
-        self._standing: dict[str, list[Entry]] = {}
-        self._slot_of: dict[str, str] = {}
         self._known: dict[tuple[Decimal, str | None, str | None], Amounts] = {}
+        # 2. The slot of each gang; the gangs and controllers that pods belong to; the pods whose slots others share.
+        self._gangs = {each.gang: _gang_slot(each) for each in self._entries if each.kind}
+        self._with_pods = {(each.namespace, each.of) for each in self._entries if not each.kind}
+        self._shared = {each.slot for each in self._entries if each.slot and not each.kind}
+        # 3. By slot: its sums, and its entries. By the uid of a pod: its slot.
+        self._slots: dict[str, _Slot] = {}
+        self._entries_in: dict[str, list[Entry]] = {}
+        self._slot_of: dict[str, str] = {}
         for each in self._entries:
             self._stand(each, self._slot(each))
         self._add_up()
@@ -82,7 +85,7 @@ class Books:
         """Sum all slots: first their own entries, then the slots inside them, then the outermost slots."""
         # 1. Most slots have one entry and nothing inside.
         own, outer = dict[str, Amounts](), dict[str, str]()
-        for slot, standing in self._standing.items():
+        for slot, standing in self._entries_in.items():
             around = self._outer(standing)
             for each in standing:
                 for part in self._parts(each, slot, around):
@@ -126,15 +129,15 @@ class Books:
 
     def usage_with(self, entry: Entry) -> dict[QuotaRow, Decimal]:
         """Return the usage with one entry more."""
-        if self._moves_others(entry):
-            return Books([*self._entries, entry], self._tenant).usage
+        if self._changes_other_slots(entry):
+            return SlotSums([*self._entries, entry], self._tenant).usage
         _, total = self._changed(self._parts_of_next(entry))
         return dict(zip(self._tenant.rows, total, strict=True))
 
-    def with_entry(self, entry: Entry) -> "Books":
-        """Return books with one entry more: this object, unless other entries change their slots."""
-        if self._moves_others(entry):
-            return Books([*self._entries, entry], self._tenant)
+    def with_entry(self, entry: Entry) -> "SlotSums":
+        """Return the sums with one entry more: this object, unless other entries change their slots."""
+        if self._changes_other_slots(entry):
+            return SlotSums([*self._entries, entry], self._tenant)
         self._put(self._parts_of_next(entry))
         slot = self._slot_of_next(entry)
         self._entries.append(entry)
@@ -142,8 +145,8 @@ class Books:
         if entry.is_gang:
             self._gangs[entry.gang] = slot
         else:
-            self._drawing.add(entry.gang)
-            self._inherited |= {entry.slot} if entry.slot else set()
+            self._with_pods.add(entry.gang)
+            self._shared |= {entry.slot} if entry.slot else set()
         return self
 
     def _slot(self, entry: Entry) -> str:
@@ -154,24 +157,24 @@ class Books:
             return f"pods of {entry.namespace}/{entry.of}"
         if entry.slot:
             return entry.slot
-        by_itself = entry.uid in self._inherited or entry.instead_of is not None or not entry.name
+        by_itself = entry.uid in self._shared or entry.instead_of is not None or not entry.name
         return entry.uid if by_itself else f"{entry.namespace}/{entry.name}"
 
     def _slot_of_next(self, entry: Entry) -> str:
         return self._slot_of.get(entry.slot, entry.slot) if entry.slot and not entry.is_gang else self._slot(entry)
 
-    def _moves_others(self, entry: Entry) -> bool:
+    def _changes_other_slots(self, entry: Entry) -> bool:
         """Tell whether other entries change their slots, or the slots around those."""
         if entry.is_gang:
-            return entry.gang not in self._gangs and entry.gang in self._drawing
-        if entry.uid in self._inherited:
+            return entry.gang not in self._gangs and entry.gang in self._with_pods
+        if entry.uid in self._shared:
             return True
         slot = self._slot_of_next(entry)
-        standing = self._standing.get(slot, ())
+        standing = self._entries_in.get(slot, ())
         if entry.slot and [each.uid for each in standing] not in ([], [entry.slot]):
             return True
-        namesakes_of_heirs = not entry.slot and any(each.uid in self._inherited for each in standing)
-        return namesakes_of_heirs or any(each.gang != entry.gang for each in standing)
+        of_shared_slots = not entry.slot and any(each.uid in self._shared for each in standing)
+        return of_shared_slots or any(each.gang != entry.gang for each in standing)
 
     def _outer(self, standing: Sequence[Entry]) -> str:
         """Return the slot around a slot: that of the gang to which all entries of the slot belong."""
@@ -181,7 +184,7 @@ class Books:
         return self._gangs.get((first.namespace, first.of), "")
 
     def _stand(self, entry: Entry, slot: str) -> None:
-        self._standing.setdefault(slot, []).append(entry)
+        self._entries_in.setdefault(slot, []).append(entry)
         if not entry.kind:
             self._slot_of.setdefault(entry.uid, slot)
 
@@ -219,7 +222,7 @@ class Books:
         return self._counting[kind]
 
     def _changed(self, parts: Iterable[_Part]) -> tuple[dict[str, _Slot], Amounts]:
-        """Return the slots that change with these parts, and the sum of all slots then."""
+        """Return the slots that change with these parts, and the sum of all slots then: what `_add_up` would find."""
         changed, total, empty = dict[str, _Slot](), self._sum, _Slot("", self._nothing, self._nothing)
 
         def found(name: str) -> _Slot | None:

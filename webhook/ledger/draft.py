@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
-from webhook.ledger.books import Books, free_for_queue, reserved_by_heads
+from webhook.ledger.books import SlotSums, free_for_queue, reserved_by_heads
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -41,7 +41,7 @@ class Draft:
         self._entries = {each.key: each for each in account.entries}
         self._gangs = account.gangs
         self._for_queue = [each for each in account.entries if each.state == "ForQueue"]
-        self._books = Books(account.entries, tenant)
+        self._books = SlotSums(account.entries, tenant)
         pods = [each for each in account.entries if each.is_pod]
         self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
         for each in pods:
@@ -126,7 +126,7 @@ class Draft:
         # 2. Gangs are bounded, and so are changes of one that are under way.
         if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
             return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
-        stays = [each for each in known if each.state != "Reserved" or each.terms != promise.terms]
+        stays = [each for each in known if each.state != "Reserved" or not _asks_alike(each, promise)]
         if sum(each.state == "Reserved" for each in stays) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
@@ -234,7 +234,7 @@ class Draft:
 
 
 def _pod(booking: Booking, tenant: Tenant) -> Entry:
-    maker = booking.workload if tenant.holds and booking.workload else booking.controller
+    maker = booking.workload if tenant.has_queue and booking.workload else booking.controller
     return Entry(
         uid=booking.holder,
         namespace=booking.namespace,
@@ -271,6 +271,11 @@ def open_tries(pods: Iterable[Entry]) -> dict[str, str]:
         elif not _is_replaceable(each):
             used.add(slot)
     return {slot: name for slot, name in tries.items() if slot not in used}
+
+
+def _asks_alike(one: Entry, other: Entry) -> bool:
+    """Tell whether two reservations of a gang are attempts at the same generation with the same GPUs."""
+    return (one.generation, one.wants) == (other.generation, other.wants)
 
 
 def gang_to_book(booking: GangBooking) -> Entry:

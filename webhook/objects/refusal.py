@@ -97,8 +97,8 @@ class Refused(Exception):  # noqa: N818 - a verdict's word, not a malfunction
         return made
 
 
-class Unreadable(Exception):  # noqa: N818 - the third state: neither allowed nor denied
-    """A fact of the cluster could not be read; the policy decides what that means."""
+class Unreadable(Exception):  # noqa: N818 - says nothing against the object
+    """A fact of the cluster could not be read: the object is refused, unless the policy does without that fact."""
 
 
 class Missing(Unreadable):

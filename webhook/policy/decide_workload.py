@@ -348,7 +348,7 @@ def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, re
         reserved=reserved,
         tiers=acceptable(decision.decisions[0].tier_request),
         smallest=decision.smallest,
-        can_wait=not (tenant.holds and decision.names_node),
+        can_wait=not (tenant.has_queue and decision.names_node),
         recurs=decision.own.row.recurs,
     )
 

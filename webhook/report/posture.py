@@ -190,7 +190,7 @@ def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:
         name=tenant.name,
         ceiling="any tier" if everything else ", ".join(allowed) or "no tier",
         default_tier=tenant.default_tier,
-        quotas=tuple(f"{row.subject}: {written(row.hard)}{' (Hold)' if row.holds else ''}" for row in tenant.rows),
+        quotas=tuple(f"{row.subject}: {written(row.hard)}{' (Hold)' if row.has_queue else ''}" for row in tenant.rows),
         on_exceed="charged elsewhere" if tenant.charged_elsewhere else tenant.on_exceed,
         unknown=tuple(told for _, told in unknown_names(tenant, policy)),
     )

@@ -109,7 +109,7 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
     without_node = _trees(waiting.get("rows")) if isinstance(waiting, dict) else []
     pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in without_node}
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
-    holds = frozenset(row.label for row in found.tenant.rows if row.holds) if found.tenant else frozenset[str]()
+    holds = frozenset(row.label for row in found.tenant.rows if row.has_queue) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
         rows=tuple(_row(each, holds, pending) for each in usage or () if isinstance(each, dict)),

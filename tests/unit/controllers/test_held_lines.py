@@ -46,8 +46,8 @@ class Told:
     def _shown(self, _: str, line: HeldLine, waiting: Sequence[tuple[int, Queued]]) -> None:
         self.shown.append((line, [nth for nth, _ in waiting]))
 
-    def status(self, before: dict[str, object] | None = None, *, holds: bool = True) -> dict[str, object]:
-        return self.lines.status("alpha", before or {}, holds=holds)
+    def status(self, before: dict[str, object] | None = None, *, has_queue: bool = True) -> dict[str, object]:
+        return self.lines.status("alpha", before or {}, has_queue=has_queue)
 
 
 async def test_a_line_is_shown_with_what_waits_in_it() -> None:
@@ -100,8 +100,8 @@ async def test_a_tenant_that_never_held_has_no_line() -> None:
     told = Told()
     told.lines.tell("alpha", [])
     await until(lambda: bool(told.changed))
-    assert told.status(holds=False) == {}
-    assert told.status(holds=True) == {"held": HeldLine().status()}
+    assert told.status(has_queue=False) == {}
+    assert told.status(has_queue=True) == {"held": HeldLine().status()}
 
 
 async def test_the_head_that_waits_with_room_is_timed() -> None:

@@ -45,11 +45,11 @@ def booked(account: Account, view: PodView, whose: Tenant = EIGHT) -> tuple[Work
 def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_the_next_pod() -> None:
     view = a_view(one=sharing("one", ends_in=30.0), two=sharing("two", ends_in=30.0))
     view.release("one")
-    account = rewritten(an_account(), view, holds=True)
+    account = rewritten(an_account(), view, has_queue=True)
     assert [(each.state, each.uid) for each in account.entries] == [("Used", ""), ("Vacant", "one")]
     assert usage_of(account, EIGHT) == {EIGHT.rows[0]: 6}
     view.release("two")
-    assert usage_of(rewritten(account, view, holds=True), EIGHT) == {EIGHT.rows[0]: 6}, "they share the claim"
+    assert usage_of(rewritten(account, view, has_queue=True), EIGHT) == {EIGHT.rows[0]: 6}, "they share the claim"
 
 
 def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ class Counting:
         lapsed = await self._expiry.lapsed(name, version.account)
 
         def counted(version: Version, before: Account) -> tuple[Account, Count]:
-            account = rewritten(before, view, lapsed, holds=version.in_force.holds)
+            account = rewritten(before, view, lapsed, has_queue=version.in_force.has_queue)
             count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
             stranded = () if count.stale else stranded_gangs(account, version.in_force, view)
             return account, replace(count, stranded=stranded)
@@ -211,7 +211,7 @@ def _in_part(account: Account, view: PodView) -> Iterator[tuple[StrandedGang, tu
         if uid in booked or not found.charges or found.partly_done:
             continue
         key = found.namespace, uid
-        needs, held = at_tier(found.charges, ""), (*view.held_by(key, ()), *promised[key])
+        needs, held = at_tier(found.charges, ""), (*view.used_without_claims(key, ()), *promised[key])
         if 0 < own_gpus(held) < own_gpus(needs):
             told = StrandedGang(uid, found.kind, found.namespace, found.name, own_gpus(held), own_gpus(needs))
             yield told, tuple(_missing(needs, held))

@@ -1,7 +1,7 @@
 """What one replica does for all: it keeps the accounts in line with pods, namespaces and policy.
 
 It first writes its term into every account, and then lists the pods: whoever led before can't write from an older view
-any more. An account under another term ends the leading. The rules are in docs/ledger.md.
+any more. An account under another term ends the leading. The rules are in docs/decisions/books.md.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from contextlib import AsyncExitStack
 from webhook.kube.errors import ApiError
 from webhook.ledger.draft import NotNow
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.adoption import book_with_its_pods
 from webhook.ledger.leader.counting import Changes, Counting
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
 from webhook.ledger.leader.opening import Opening
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rebuilding import Rebuilding
+from webhook.ledger.leader.rewrite import book_with_its_pods
 from webhook.ledger.leader.terms import Superseded, Term
 from webhook.ledger.leader.world import Leading, World
 from webhook.ledger.protocol import Booked, GangBooking, TryAgain

@@ -1,7 +1,8 @@
 """Brings every namespace into the account of its tenant, such that it is open in one account at most.
 
 A namespace that moves is closed in the old account, opened in the new one with its pods and with what the old one has
-promised, and then dropped from the old one. One move ends before the next begins. Why each step: docs/ledger.md.
+promised, and then dropped from the old one. One move ends before the next begins. Two accounts in which a namespace
+were open could both book for it, and reservations that were not carried over would be used twice.
 
 Nothing moves before a quorum list of all TenantQuotas, begun after our last claim, has shown our term in every one:
 from then on only we change whose a namespace is.
@@ -127,7 +128,9 @@ class Moving:
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
                 copy.put(
-                    rewritten(_changed(copy.account, change, carried), self._view, holds=copy.version.in_force.holds)
+                    rewritten(
+                        _changed(copy.account, change, carried), self._view, has_queue=copy.version.in_force.has_queue
+                    )
                 )
 
         await self._term.change(change.tenant, edit)

@@ -84,8 +84,8 @@ class PodView:
         """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor."""
         return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], gangs)
 
-    def held_by(self, gang: GangKey, but: Collection[str]) -> tuple[Charge, ...]:
-        """The GPUs of a gang's pods `but` some, as `held` has them."""
+    def used_without_claims(self, gang: GangKey, but: Collection[str]) -> tuple[Charge, ...]:
+        """The GPUs of a gang's pods `but` some, without those that they share by claims."""
         return self._sums.of_gang(gang, [self._pods[uid] for uid in but])
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Charge, ...]:
@@ -101,7 +101,7 @@ class PodView:
     def used_by(self, gang: GangKey) -> tuple[Charge, ...]:
         """Return the GPUs of a gang's pods, with those that they share."""
         here = self._preempted_or_sharing.get(gang[0], {}).values()
-        return *self.held_by(gang, ()), *_shared_by(each.charge for each in here if each.draws_on == gang)
+        return *self.used_without_claims(gang, ()), *_shared_by(each.charge for each in here if each.draws_on == gang)
 
     def counts(self, namespaces: Iterable[str], gangs: Container[GangKey]) -> tuple[PodCount, ...]:
         """Return how many pods each maker has, without those of `gangs` and preempted ones; of many makers some."""

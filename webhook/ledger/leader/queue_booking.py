@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.draft import NotNow
-from webhook.ledger.leader.adoption import book_with_its_pods
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.queue import Queued, QueuedUnit, booking_of, queue_of
+from webhook.ledger.leader.rewrite import book_with_its_pods
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Shortfall, whole_shortfall
@@ -55,9 +55,11 @@ class _Queue:
         self._copy = copy
         self._view = view
         self._tenant = copy.version.in_force
+        # 1. Who was first before, rows that somebody reserves by now, and rows whose head has waited for too long.
         self._heads = {each.uid: each for each in before.entries if each.state == "ForQueue"}
         self._reserved = set[QuotaRow]()
         self._overstayed = set[QuotaRow]()
+        # 2. By the identity of charges: the leader's view has one object for equal charges of thousands of pods.
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
         self._full = dict[int, Shortfall]()
 

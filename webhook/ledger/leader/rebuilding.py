@@ -2,7 +2,7 @@
 
 Nobody books meanwhile, so what our watch remembers of it is exact. Where the watch is too young to remember, every
 create that may have been promised is waited out first. Decisions are made one at a time; the lists and writes that
-follow run side by side. The order of the steps is that of docs/ledger.md.
+follow run side by side.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.tenant_status import Count
 
 
-class Reopening:
+class Restoring:
     """What accounts are rebuilt with in one term: their promises, and the namespaces that they open.
 
     Until it is known how a write has ended, the namespaces that it opens are taken.
@@ -119,7 +119,7 @@ class Rebuilding:
         self._pods = pods
         self._moving = moving
         self._nothing_before = self._versions.watching_since if first else None
-        self._reopening = Reopening(leading)
+        self._restoring = Restoring(leading)
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def rebuild(self, name: str) -> None:
@@ -151,16 +151,16 @@ class Rebuilding:
                 copy.put(Account(term=self._term.name), sealed=False, changes=status)
 
         await self._term.change(name, edit)
-        self._reopening.ended(name)
+        self._restoring.ended(name)
         found = self._versions.newest(name)
         return found if found and not found.sealed and found.account.term == self._term.name else None
 
     def _is_claimed(self, copy: WorkingCopy) -> bool:
         """Whether it bears our term, waits for nothing that its status should tell, and no write may still come."""
         version, blank = copy.version, Account(term=self._term.name, revision=copy.account.revision)
-        if copy.account != blank or self._reopening.is_under_way(version.name):
+        if copy.account != blank or self._restoring.is_under_way(version.name):
             return False
-        return self._seconds_under_way(version.name) <= 0 and not self._reopening.must_wait(version)
+        return self._seconds_under_way(version.name) <= 0 and not self._restoring.must_wait(version)
 
     async def _until_shown(self, claimed: Version) -> None:
         """Our own watch has shown our claim, and so everything before it."""
@@ -182,12 +182,12 @@ class Rebuilding:
         """Write the account, unless others must be known first. What it opens is decided before it is listed."""
         async with self._moving.alone:
             known = self._seconds_under_way(claimed.name) <= 0
-            account = self._reopening.begin(claimed) if known else None
+            account = self._restoring.begin(claimed) if known else None
         if account is None:
             return False
         await self._list(account)
         await self._write(claimed, account)
-        self._reopening.ended(claimed.name)
+        self._restoring.ended(claimed.name)
         return True
 
     async def _list(self, account: Account) -> None:
@@ -203,7 +203,7 @@ class Rebuilding:
     async def _write(self, claimed: Version, account: Account) -> None:
         def edit(copy: WorkingCopy) -> None:
             if copy.version.quota.uid == claimed.quota.uid and copy.account == claimed.account:
-                whole = rewritten(account, self._view, holds=copy.version.in_force.holds)
+                whole = rewritten(account, self._view, has_queue=copy.version.in_force.has_queue)
                 count = count_of(whole, copy.version.in_force, "; ".join(self._pods.problems()))
                 copy.put(whole, changes=self._leading.world.status(copy.version, count))
 

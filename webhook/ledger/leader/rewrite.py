@@ -13,10 +13,12 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, EntryKey, GangKey, at_tier
+from webhook.ledger.draft import NotNow, gang_to_book
 from webhook.ledger.leader.ended_pods import PREEMPTED_SECONDS
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.protocol import Declared
-from webhook.policy.quota.charges import Charge, together
+from webhook.ledger.protocol import Booked, Declared, GangBooking
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Charge, Shortfall, together
 from webhook.policy.values.tenants import may_be
 
 MOST_VACANT = 200
@@ -29,12 +31,12 @@ def rewritten(
     lapsed: Collection[EntryKey] = (),
     *,
     part: Entry | None = None,
-    holds: bool = False,
+    has_queue: bool = False,
 ) -> Account:
     """Return the account by this view, without the `lapsed` reservations, which came to nothing.
 
-    `part` is a gang that is not booked yet and whose pods stand inside it already. `holds`: the tenant has a queue, so
-    that slots of ended pods stay reserved for replacements.
+    `part` is a gang that is not booked yet and whose pods stand inside it already. Where the tenant `has_queue`, slots
+    of ended pods stay reserved for replacements.
     """
     # 1. Keep reservations until they are seen or lapsed, and vacant slots until they are filled or their time is over.
     here = [each for each in account.entries if each.namespace in account.namespaces]
@@ -47,11 +49,11 @@ def rewritten(
     gangs = [gang for entries in known for gang in _gang_seen(entries, view, lapsed, awaited)]
     gangs += _adopted(account, view)
     gangs += [part] if part is not None and all(each.gang != part.gang for each in gangs) else []
-    vacant = list(_vacant(pods, view, account.namespaces)) if holds else []
+    vacant = list(_vacant(pods, view, account.namespaces)) if has_queue else []
 
     # 2. List pods one by one that share a slot. A replacement leaves the slot when the replaced pod is gone.
-    handing_on = {each.uid for each in (*reserved, *vacant)} | set(view.preempted(account.namespaces))
-    slots = {each.uid: each.slot for each in pods if each.slot in handing_on}
+    with_slots = {each.uid for each in (*reserved, *vacant)} | set(view.preempted(account.namespaces))
+    slots = {each.uid: each.slot for each in pods if each.slot in with_slots}
     namesakes = (view.named(each.namespace, each.name) for each in reserved if each.instead_of is None)
     uids = dict.fromkeys((*view.preempted(account.namespaces), *slots, *slots.values(), *namesakes))
     listed = {
@@ -77,7 +79,7 @@ def rewritten(
     alone = (*view.held(account.namespaces, listed, keys), *view.claims(account.namespaces, listed))
     sums = [
         Entry(wants=alone),
-        *(Entry(namespace=key[0], of=key[1], wants=view.held_by(key, mates[key])) for key in keys),
+        *(Entry(namespace=key[0], of=key[1], wants=view.used_without_claims(key, mates[key])) for key in keys),
     ]
     waits = any(True for _ in view.gated.of(account.namespaces))
     kept = [each for each in here if each.state == "ForQueue" and waits]
@@ -85,9 +87,22 @@ def rewritten(
     found = (*(each for each in sums if each.wants), *gangs, *(listed[uid] for uid in sorted(listed)), *standing, *kept)
 
     # 4. Count the pods of each maker for the next leader.
-    counts = view.counts(account.namespaces, keys) if holds else ()
+    counts = view.counts(account.namespaces, keys) if has_queue else ()
     is_same = found == account.entries and counts == account.pod_counts
     return account if is_same else replace(account, entries=found, pod_counts=counts)
+
+
+def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -> Booked | Shortfall | NotNow:
+    """Book a gang in a slot with these pods inside. A Job of one pod that grows to four needs room for three."""
+    key = booking.namespace, booking.uid
+    if not copy.sealed or key in copy.account.gangs or not view.used_without_claims(key, ()):
+        return copy.book(booking)
+    trial = WorkingCopy(copy.version)
+    trial.put(rewritten(copy.account, view, part=gang_to_book(booking), has_queue=copy.version.in_force.has_queue))
+    answer = trial.book(booking)
+    if isinstance(answer, Booked):
+        copy.put(trial.account)
+    return answer
 
 
 def is_seen(reservation: Entry, view: PodView) -> bool:
@@ -133,15 +148,15 @@ def _gang_seen(
     gang, let_in = entries[0], [each.wants for each in entries]
     declared = next((each.wants for each in entries if each.state == "Used"), ())
     promises = [each for each in entries if each.state == "Reserved"]
-    found, held = view.workloads.get(gang.uid), view.used_by(gang.gang)
+    found, used = view.workloads.get(gang.uid), view.used_by(gang.gang)
     is_left_alone = "/" in gang.uid and (view.workloads.has_ended(gang.uid) or view.workloads.is_gone(gang.uid))
     if is_left_alone:  # a group whose workload was deleted without its pods gets no others
         declared, promises = (), []
     elif gang.of_pods:
         # A group without a workload is booked with its first pod, and keeps all of it while one of its pods exists or
         # is awaited: three of its pods may be deleted before the fourth is created.
-        exists = held or gang.gang in awaited
-        declared, promises = (_largest(let_in), []) if held else ((), promises if exists else [])
+        exists = used or gang.gang in awaited
+        declared, promises = (_largest(let_in), []) if used else ((), promises if exists else [])
     elif found is None:  # a workload that ended has nothing
         ended = view.workloads.has_ended(gang.uid)
         declared = () if ended or view.workloads.lists(gang.kind) else declared
@@ -150,7 +165,7 @@ def _gang_seen(
         seen = declared if found.charges is None else at_tier(found.charges, gang.tier)
         if found.charges is not None:
             promises = [each for each in promises if not _is_fulfilled(each, found, seen)]
-        fits = any(_is_within(_by_tier(seen), _by_tier(each)) for each in let_in) or _covers(held, seen)
+        fits = any(_is_within(_by_tier(seen), _by_tier(each)) for each in let_in) or _covers(used, seen)
         declared = seen if fits else _largest(let_in)
     if declared:
         yield replace(gang, state="Used", wants=declared, generation=0, attempt=0)

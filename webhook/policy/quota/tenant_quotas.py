@@ -160,4 +160,4 @@ def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:
         hard = quantity(quota.gpus, where)
         if hard < 0:
             raise Refused(Reason.INVALID, "below-zero", where, value=str(quota.gpus))
-        yield QuotaRow(hard, quota.tier, quota.resource_flavor, holds=quota.on_exceed == "Hold")
+        yield QuotaRow(hard, quota.tier, quota.resource_flavor, has_queue=quota.on_exceed == "Hold")

@@ -135,7 +135,7 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
 def _on_exceed(tenant: Tenant, count: Count) -> OnExceed:
     """Return what is done with new pods that count on the rows that are over quota."""
     over = [row for row in tenant.rows if count.on(row) > row.hard]
-    if all(row.holds for row in over):
+    if all(row.has_queue for row in over):
         return "Hold"
     # No lower tier has room where a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over)

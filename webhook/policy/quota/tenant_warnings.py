@@ -41,7 +41,7 @@ def tenant_warnings(
     return (
         *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
         *(_by_rank(tenant, policy) if _in_force(policy, coming) else ()),
-        *((AdmissionWarning("holds-nothing"),) if tenant.holds and not tenant.rows else ()),
+        *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
         *(
             AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
             for index, row in enumerate(tenant.rows)

@@ -53,13 +53,13 @@ def may_be(named: str | None, flavor: str) -> bool:
 class QuotaRow(msgspec.Struct, frozen=True):
     """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
 
-    `holds`: what is over it waits for its turn, whatever is done above the tenant's other rows.
+    `has_queue`: what is over it waits for its turn, whatever is done above the tenant's other rows.
     """
 
     hard: Decimal
     tier: str | None = None
     flavor: str | None = None
-    holds: bool = False
+    has_queue: bool = False
 
     @property
     def subject(self) -> str:
@@ -113,13 +113,13 @@ class Tenant(msgspec.Struct, frozen=True):
         return self.on_exceed == "Demote" and not self.charged_elsewhere
 
     @property
-    def holds(self) -> bool:
+    def has_queue(self) -> bool:
         """Tell whether any of its pods wait for their turn."""
-        return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.holds for row in self.rows))
+        return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.has_queue for row in self.rows))
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:
         """Tell whether pods of that tier and flavor do."""
-        held = self.on_exceed == "Hold" or any(row.holds and row.counts(tier, flavor) for row in self.rows)
+        held = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
         return held and not self.charged_elsewhere
 
     def bounding_every_tier(self) -> Self:

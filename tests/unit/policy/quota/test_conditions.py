@@ -149,7 +149,7 @@ def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
 
 
 def test_above_a_row_that_holds_alone_new_pods_wait_where_the_tenant_refuses_others():
-    batch = QuotaRow(Decimal(2), "gpu-batch", holds=True)
+    batch = QuotaRow(Decimal(2), "gpu-batch", has_queue=True)
     found = TenantQuota("alpha", 2, replace(ALPHA, rows=(batch, TOTAL)))
     assert ready(found, count=Count(used={batch: Decimal(3)}))[2].endswith("wait for their turn (onExceed: Hold)")
     both = Count(used={batch: Decimal(3), TOTAL: Decimal(17)})

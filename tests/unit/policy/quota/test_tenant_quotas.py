@@ -84,11 +84,11 @@ def test_an_account_that_cannot_be_read_says_nothing(ledger: object):
 
 def test_one_that_holds_says_in_which_order():
     tenant = read_tenant(quota(onExceed="Hold"))
-    assert (tenant.holds, tenant.hold_order, tenant.reserve_seconds) == (True, "Strict", None)
+    assert (tenant.has_queue, tenant.hold_order, tenant.reserve_seconds) == (True, "Strict", None)
     tenant = read_tenant(quota(onExceed="Hold", holdOrder="BestEffort"))
-    assert (tenant.holds, tenant.hold_order) == (True, "BestEffort")
+    assert (tenant.has_queue, tenant.hold_order) == (True, "BestEffort")
     assert read_tenant(quota(onExceed="Hold", reserveSeconds=900)).reserve_seconds == 900
-    assert not read_tenant(quota(onExceed="Hold", quotaAuthority="Kueue")).holds, "it waits in Kueue's queue"
+    assert not read_tenant(quota(onExceed="Hold", quotaAuthority="Kueue")).has_queue, "it waits in Kueue's queue"
 
 
 def test_what_is_left_out_limits_nothing():
