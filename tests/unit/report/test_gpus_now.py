@@ -3,7 +3,9 @@
 from decimal import Decimal
 
 from webhook.cluster.gpu_nodes import GpuNode
-from webhook.report.gpus_now import HeldGpus, TierGpus, WaitingPod, gpus_apart, gpus_now
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_apart, gpus_now
 
 TIERS = ("gpu-training", "gpu-batch")
 
@@ -12,8 +14,8 @@ def node(name: str, gpus: int = 8, *, open_: bool = True) -> GpuNode:
     return GpuNode(name, Decimal(gpus), Decimal(0), Decimal(0), open=open_)
 
 
-def held(name: str, gpus: int, tier: str = "gpu-batch") -> HeldGpus:
-    return HeldGpus(name, tier, Decimal(gpus))
+def held(name: str, gpus: int, tier: str = "gpu-batch") -> OnNode:
+    return name, Holding("team-alpha", Charge(Decimal(gpus), tier)), Decimal(gpus)
 
 
 def waits(
