@@ -71,7 +71,7 @@ class PodProjection:
             workload,
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen, policy) else None
-        node, waits = intern(seen.spec.node_name), _waits(seen, charge)
+        node, waits = intern(seen.spec.node_name), _waits(seen, holding)
         return ObservedPod(
             holding.namespace, holding.name, claimed, holding, node, waits, work_since=work_since, bound=seen.bound
         )
@@ -95,29 +95,19 @@ class PodProjection:
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
 
 
-def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
+def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
     """How the pod waits for a node; None where it has one, or is being deleted."""
     metadata, spec = seen.metadata, seen.spec
-    if spec.node_name or metadata.deletion_timestamp or not charge.gpus:
+    if spec.node_name or metadata.deletion_timestamp or not holding.charge.gpus:
         return None
-    owner = metadata.controller
+    owner, workload = metadata.controller, f"Pod/{metadata.name}"
     # People read the name, and any text may be written there: it has to be one that an object can have.
-    made_by = owner.kind + owner.name if owner else ""
-    workload = (
-        f"{owner.kind}/{owner.name}" if owner and len(made_by) <= LONGEST_UID and _NAME.fullmatch(made_by) else ""
-    )
+    if owner and len(owner.kind + owner.name) <= LONGEST_UID and _NAME.fullmatch(owner.kind + owner.name):
+        workload = f"{owner.kind}/{owner.name}"
     gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
     why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
-    return WaitingPod(
-        intern(metadata.namespace),
-        intern(workload or f"Pod/{metadata.name}"),
-        charge.tier or "",
-        charge.gpus,
-        metadata.creation_timestamp or "",
-        intern(why[:LONGEST_MESSAGE]),
-        metadata.name,
-        bool(gates),
-    )
+    since, why = metadata.creation_timestamp or "", intern(why[:LONGEST_MESSAGE])
+    return WaitingPod(holding, intern(workload), since, why, gated=bool(gates))
 
 
 _NAME = re.compile(r"[A-Za-z0-9.:_-]+")

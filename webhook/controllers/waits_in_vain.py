@@ -111,7 +111,7 @@ class WaitsInVain:
         # 2. The GPUs that are free on too many nodes.
         nodes = await gpu_nodes(self._client, policy)
         held = [*counted_once(self._running())]
-        apart = gpus_apart(nodes, held, [each.gpus for each in waiting])
+        apart = gpus_apart(nodes, held, [each.holding.charge.gpus for each in waiting])
 
         # 3. The pods that wait longest, and whom each could evict; in a thread, so that reviews go on meanwhile.
         holders = cache(lambda name: [*_holders(held, name, policy)])
@@ -127,7 +127,7 @@ class WaitsInVain:
     async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
         """The pod, if it still waits for a scheduler that has not said why, and has evicted nobody for it."""
         try:
-            tree = await self._client.get(path("v1", "pods", waiting.namespace, waiting.name))
+            tree = await self._client.get(path("v1", "pods", waiting.holding.namespace, waiting.holding.name))
         except NotFound:
             return None
         seen = seen_pod(msgspec.json.encode(tree))

@@ -27,14 +27,15 @@ class WaitingPod(msgspec.Struct, frozen=True):
     `gated`: the scheduler does not look at it yet.
     """
 
-    namespace: str
+    holding: Holding
     workload: str
-    tier: str
-    gpus: Decimal
     since: str
     why: str
-    name: str = ""
     gated: bool = False
+
+    @property
+    def tier(self) -> str:
+        return self.holding.charge.tier or ""
 
 
 class TierGpus(Shown, frozen=True):
@@ -138,10 +139,10 @@ def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]
     """One for each workload and tier."""
     groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
     for each in waiting:
-        groups[each.namespace, each.workload, each.tier].append(each)
+        groups[each.holding.namespace, each.workload, each.tier].append(each)
     for (namespace, workload, tier), pods in groups.items():
         first = min(pods, key=lambda pod: pod.since)
-        gpus = as_number(sum((each.gpus for each in pods), Decimal(0)))
+        gpus = as_number(sum((each.holding.charge.gpus for each in pods), Decimal(0)))
         tenant = tenant_of(namespace) or ""
         yield Waits(namespace, workload, tenant, tier, len(pods), gpus, first.since, first.why)
 

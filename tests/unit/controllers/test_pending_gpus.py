@@ -34,7 +34,7 @@ class Story:
 
     def pod(self, name: str, charge: Charge | None = None, node: str = "", gated: Gated | None = None) -> None:
         holding = Holding("lab", charge or Charge(Decimal(2), "gpu-training"), name=name, gated=gated)
-        waits = None if node else WaitingPod("lab", f"Pod/{name}", "gpu-training", holding.charge.gpus, "", "")
+        waits = None if node else WaitingPod(holding, f"Pod/{name}", "", "")
         self.pods.pod_changed(f"uid-{name}", ObservedPod("lab", name, holding=holding, node=node, waits=waits))
 
     def looked(self, times: int = 2) -> None:

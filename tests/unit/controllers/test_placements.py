@@ -20,8 +20,7 @@ HELD = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
 
 def waiting(since: str = "2026-11-23T09:00:00Z") -> ObservedPod:
     why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-    waits = WaitingPod("team-alpha", "Job/llm", "gpu-training", Decimal(8), since, why)
-    return ObservedPod("team-alpha", "llm-0", holding=HELD, waits=waits)
+    return ObservedPod("team-alpha", "llm-0", holding=HELD, waits=WaitingPod(HELD, "Job/llm", since, why))
 
 
 def on_node(bound: str = "2026-11-23T09:12:30Z") -> ObservedPod:

@@ -21,7 +21,8 @@ def held(name: str, gpus: int, tier: str = "gpu-batch") -> OnNode:
 def waits(
     workload: str, tier: str, minute: int, why: str = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
 ) -> WaitingPod:
-    return WaitingPod("team-alpha", workload, tier, Decimal(4), f"2026-11-23T09:{minute:02}:00Z", why)
+    holding = Holding("team-alpha", Charge(Decimal(4), tier))
+    return WaitingPod(holding, workload, f"2026-11-23T09:{minute:02}:00Z", why)
 
 
 def test_a_cluster_is_told_by_tier_with_what_is_free_and_what_is_closed() -> None:
