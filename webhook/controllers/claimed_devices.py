@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 
-import msgspec
 from msgspec.structs import replace
 
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.resource_claims import ClaimInformer
+from webhook.controllers.observed_pod import NO_CLAIMS, Claimed, ObservedPod
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.objects.pods import PodClaim
@@ -33,22 +33,6 @@ LISTED_SECONDS = 10.0
 """How long the first list of claims is waited for."""
 AGAIN_SECONDS = 2.0
 """After this a pod of which a claim could not be read is read again."""
-
-
-class Claimed(msgspec.Struct, frozen=True):
-    """What counts of what a pod's claims ask for, and of each ResourceClaim that it names, by namespace/name.
-
-    `unread`: what one of them asks for was never known. `passing`: because it can't be read now; else it does not
-    exist, and the pod holds nothing by it.
-    """
-
-    devices: tuple[Devices, ...] = ()
-    claims: Mapping[str, tuple[Devices, ...]] = msgspec.field(default_factory=dict)
-    unread: bool = False
-    passing: bool = False
-
-
-NO_CLAIMS = Claimed()
 
 
 class ClaimedDevices:
@@ -118,45 +102,36 @@ def _key(seen: SeenPod, claim: PodClaim) -> str:
     return f"{seen.metadata.namespace}/{name}" if name else ""
 
 
-class Claimant(msgspec.Struct, frozen=True):
-    """A pod with claims, as an event or a read showed it."""
-
-    uid: str
-    namespace: str
-    name: str
-    claimed: Claimed
-
-
 class Claimants:
     """Pods by the claims that they name. A pod without claims is not kept."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, Claimant] = {}
+        self._pods: dict[str, ObservedPod] = {}
         self._by_claim: defaultdict[str, set[str]] = defaultdict(set)
         self._due: set[str] = set()
         self._woken = asyncio.Event()
         self._again_at = 0.0
 
-    def get(self, uid: str) -> Claimant | None:
+    def get(self, uid: str) -> ObservedPod | None:
         return self._pods.get(uid)
 
     def problems(self) -> list[str]:
         count = len(self._unread())
         return [f"the resource claims of {count} {'pod' if count == 1 else 'pods'} can't be read"] if count else []
 
-    def pod_changed(self, uid: str, found: Claimant | None) -> None:
-        """A pod is as found; None: it is gone, or has no claims."""
+    def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
+        """A pod is as found; None: it is gone."""
         before = self._pods.pop(uid, None)
         for claim in before.claimed.claims if before else ():
             self._by_claim[claim].discard(uid)
             if not self._by_claim[claim]:
                 del self._by_claim[claim]
-        if found is not None:
+        if found is not None and found.claimed is not NO_CLAIMS:
             self._pods[uid] = found
             for claim in found.claimed.claims:
                 self._by_claim[claim].add(uid)
 
-    def pods_listed(self, found: Mapping[str, Claimant]) -> None:
+    def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
         for uid in [*self._pods]:
             self.pod_changed(uid, None)
         for uid, each in found.items():
@@ -172,8 +147,8 @@ class Claimants:
         self._due.add(uid)
         self._woken.set()
 
-    async def due(self) -> list[Claimant]:
-        """The pods that have to be read again, after a while."""
+    async def due(self) -> dict[str, ObservedPod]:
+        """The pods that have to be read again, by uid, after a while."""
         try:
             await asyncio.wait_for(self._woken.wait(), AGAIN_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
@@ -184,7 +159,7 @@ class Claimants:
         if time.monotonic() >= self._again_at:
             self._again_at = time.monotonic() + AGAIN_SECONDS
             due |= self._unread()
-        return [self._pods[uid] for uid in due if uid in self._pods]
+        return {uid: self._pods[uid] for uid in due if uid in self._pods}
 
     def _unread(self) -> set[str]:
         return {uid for uid, each in self._pods.items() if each.claimed.unread and each.claimed.passing}

@@ -21,6 +21,7 @@ from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
+from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.view import Tree
 from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
@@ -45,6 +46,10 @@ class Regarding(msgspec.Struct, frozen=True):
     def of(cls, found: OwnerReference, namespace: str) -> Self:
         """An object of a namespace, as a reference names it."""
         return cls(found.api_version, found.kind, found.name, found.uid, namespace)
+
+    @classmethod
+    def pod(cls, uid: str, holding: Holding) -> Self:
+        return cls("v1", "Pod", holding.name, uid, holding.namespace)
 
     @classmethod
     def tenant_quota(cls, name: str, uid: str) -> Self:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.cluster.ending_pod import Ended, end_of
 from webhook.cluster.pod_informer import SeenPod, has_work_to_lose, seen_pod
@@ -149,14 +150,11 @@ NOT_SEEN = Outcome("unknown")
 class Followed(msgspec.Struct, frozen=True):
     """What became of a victim, as far as it could be seen. `of`: its controller, else itself; `gone`: before we looked.
 
-    `victim` is None where it was not read, or not evicted by the scheduler.
+    `told` lacks the preemptor still, and is None where the victim is gone or nobody's concern.
     """
 
     of: OwnerReference
-    victim: PodShown | None
-    outcome: Outcome = NOT_SEEN
-    seconds: float | None = None
-    lost: Work | None = None
+    told: Preemption | None = None
     gone: bool = False
 
 
@@ -194,13 +192,14 @@ class EvictedPods:
         seen = await self._read(who)
         victim = self._shown(seen) if seen and seen.preempted else None
         if seen is None or victim is None or not _concerns_us(victim):
-            return Followed(itself, victim, gone=seen is None)
+            return Followed(itself, gone=seen is None)
         async with self._turns:
             end = await end_of(self._client, who.namespace, who.name, who.uid)
         seconds = None if late else seconds_since(event.time)  # it may have ended before we looked
         outcome = await persistently(lambda: victim_outcome(self._client, seen, end, self._policy()))
         lost = self._lost(event, seen, end, outcome)
-        return Followed(seen.metadata.controller or itself, victim, outcome, seconds, lost)
+        told = preemption_of(event.time, event.node, victim, None, outcome, seconds, lost)
+        return Followed(seen.metadata.controller or itself, told)
 
     def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
         """By what its containers told at their end, else by what it reported, else since its start."""
@@ -227,23 +226,21 @@ class EvictedPods:
         Where this process has not `led` since then, and so does not know even that, it is taken for ours if a pod that
         holds GPUs took its place.
         """
-        who, victim, preemptor = event.victim, ended.victim, self._known(event.by)
-        if ended.gone:
-            # What is known of it, if it was of that name: an event may bear the uid of anybody's pod.
-            found = self._known(who.uid)
-            victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
-            if victim is None and not led and preemptor is not None:
-                tenant = self._tenant_name(who.namespace) or ""
-                victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
+        who, preemptor = event.victim, self._known(event.by)
+        if not ended.gone:
+            return replace(ended.told, preemptor=preemptor) if ended.told else None
+        # What is known of it, if it was of that name: an event may bear the uid of anybody's pod.
+        found = self._known(who.uid)
+        victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
+        if victim is None and not led and preemptor is not None:
+            tenant = self._tenant_name(who.namespace) or ""
+            victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        lost = self._lost_by_report(event) if ended.gone else ended.lost
-        return preemption_of(event.time, event.node, victim, preemptor, ended.outcome, ended.seconds, lost)
-
-    def _lost_by_report(self, event: Preempted) -> Work | None:
-        held, saved = self._last_held(event.victim.uid), self._last_save(event.victim.uid)
-        evicted_at = _at(event.time)
-        return None if held is None or evicted_at is None else work_since(held.charge.gpus, evicted_at, saved, None)
+        held, evicted_at, lost = self._last_held(who.uid), _at(event.time), None
+        if held is not None and evicted_at is not None:
+            lost = work_since(held.charge.gpus, evicted_at, self._last_save(who.uid), None)
+        return preemption_of(event.time, event.node, victim, preemptor, NOT_SEEN, None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
         """The pod, if it still exists."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from webhook.cluster.watched import Watched
 from webhook.ledger.protocol import Holding
+from webhook.report.gpus_now import OnNode
 
 INTERVAL = 10.0
 """Seconds between two looks. A pod that begins or ends in between is right to half of that on average."""
@@ -64,7 +65,7 @@ class GpuSeconds:
 
 def counted_once(
     running: Iterable[tuple[str, Holding]], claims: set[tuple[str, str]] | None = None
-) -> Iterator[tuple[str, Holding, Decimal]]:
+) -> Iterator[OnNode]:
     """With the GPUs of each, those of a claim that pods share only at the first; `claims` has those that were met."""
     claims = set() if claims is None else claims
     for node, holding in running:

@@ -26,7 +26,6 @@ from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
-from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.queue import Queued
 from webhook.ledger.protocol import Holding
 from webhook.objects.phrase import Phrase
@@ -55,11 +54,15 @@ MOST_KEPT = 50_000
 
 
 class ToTell(msgspec.Struct, frozen=True):
-    """A pod, and what it is to be told. `first`: it stands for all that wait with it, and gets the condition."""
+    """A pod, and what it is to be told by an event.
 
-    pod: GatedPod
+    `version`: it stands for all that wait with it, and gets the condition too, if it has this resourceVersion still.
+    """
+
+    pod: Regarding
+    reason: str
     sentence: str
-    first: bool
+    version: str = ""
 
 
 class _RoundRobin(Generic[T]):
@@ -101,7 +104,7 @@ class HeldPods:
         self._outermost = outermost
         self._pause = pause
         self._due = _RoundRobin[ToTell]()
-        self._opened = _RoundRobin[tuple[Regarding, str]]()
+        self._opened = _RoundRobin[ToTell]()
         self._woken = asyncio.Event()
         self._told: OrderedDict[str, None] = OrderedDict()
         self._waited: OrderedDict[str, None] = OrderedDict()
@@ -124,9 +127,8 @@ class HeldPods:
         if not waited:
             return
         time = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
-        regarding = Regarding("v1", "Pod", holding.name, uid, holding.namespace)
-        told = sentence(Phrase("gate-opened", waited=time))
-        self._opened.add(holding.namespace, (regarding, told), MOST_OPENED)
+        told = ToTell(Regarding.pod(uid, holding), OPENED, sentence(Phrase("gate-opened", waited=time)))
+        self._opened.add(holding.namespace, told, MOST_OPENED)
         self._woken.set()
 
     async def run(self) -> None:
@@ -135,7 +137,7 @@ class HeldPods:
             if not (self._opened or self._due):
                 self._woken.clear()
             if (opened := self._opened.take()) is not None:
-                await self._in_turn(self._tell_opened(*opened))
+                await self._in_turn(self._tell(opened))
             # Others wait behind a gate meanwhile, however many gates open.
             while (each := self._due.take()) is not None and each.pod.uid in self._told:
                 pass  # it was told meanwhile
@@ -154,57 +156,41 @@ class HeldPods:
         of_gangs: list[tuple[int, Queued]] = []
         for nth, each in waiting:
             first = each.waiting.first
-            if not (first.uid in self._told or first.holding.gated is None or first.holding.gated.told):
-                yield ToTell(first, _told_at(tenant, line, nth, each), first=True)
+            if not (first.uid in self._told or first.holding.gated is None or first.gated.told):
+                about = Regarding.pod(first.uid, first.holding)
+                yield ToTell(about, REASON, _told_at(tenant, line, nth, each), first.gated.version)
             if len(each.waiting.pods) > 1:
                 of_gangs.append((nth, each))
         for nth, each in of_gangs:
             for pod in each.waiting.pods[1:]:
                 if pod.uid not in self._told:
-                    yield ToTell(pod, _told_at(tenant, line, nth, each), first=False)
+                    yield ToTell(Regarding.pod(pod.uid, pod.holding), REASON, _told_at(tenant, line, nth, each))
 
     async def _tell(self, each: ToTell) -> None:
         """What has changed meanwhile is looked at again with the next line."""
-        holding = each.pod.holding
+        pod, metadata = each.pod, None
         try:
-            metadata = None
-            if each.first:
+            if each.version:
                 gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
-                at = {"uid": each.pod.uid, "resourceVersion": holding.gated.version if holding.gated else ""}
-                where = f"{path('v1', 'pods', holding.namespace, holding.name)}/status"
+                at = {"uid": pod.uid, "resourceVersion": each.version}
+                where = f"{path('v1', 'pods', pod.namespace, pod.name)}/status"
                 patch = {"metadata": at, "status": {"conditions": [{**gated, "message": each.sentence}]}}
                 metadata = view(await self._client.patch(where, patch, strategic=True), Named).metadata
-            await self._write_event(
-                Regarding("v1", "Pod", holding.name, each.pod.uid, holding.namespace), REASON, each.sentence
-            )
+            # An event that is there was written by whoever led before.
+            series = EventSeries(pod, each.reason, each.sentence)
+            with suppress(Conflict):
+                await self._client.create(series.home, series.created(1, datetime.now(UTC).strftime(RFC_3339)))
         except (Conflict, NotFound):
             return
         except ApiError as error:
-            self._failed(holding.name, error)
+            if not self._failing:
+                log.warning("held pod not told", {"pod": pod.name, "error": str(error)})
+            self._failing = True
             return
         self._failing = False
-        _keep(each.pod.uid, self._told)
+        _keep(pod.uid, self._told)
         if metadata is not None:
             await self._tell_workload(metadata, each.sentence)
-
-    async def _write_event(self, regarding: Regarding, reason: str, told: str) -> None:
-        """Create it; one that is there was written by whoever led before."""
-        series = EventSeries(regarding, reason, told)
-        with suppress(Conflict):
-            await self._client.create(series.home, series.created(1, datetime.now(UTC).strftime(RFC_3339)))
-
-    async def _tell_opened(self, regarding: Regarding, told: str) -> None:
-        try:
-            await self._write_event(regarding, OPENED, told)
-        except NotFound:  # its namespace is gone
-            return
-        except ApiError as error:
-            self._failed(regarding.name, error)
-
-    def _failed(self, pod: str, error: ApiError) -> None:
-        if not self._failing:
-            log.warning("held pod not told", {"pod": pod, "error": str(error)})
-        self._failing = True
 
     async def _tell_workload(self, pod: Metadata, told: str) -> None:
         if (controller := pod.controller) is None:

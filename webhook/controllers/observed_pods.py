@@ -15,15 +15,14 @@ from itertools import chain
 from sys import intern
 from typing import Self
 
-import msgspec
-
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose
 from webhook.cluster.resource_claims import ClaimInformer
 from webhook.config.in_force import PolicyInForce
-from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
+from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, claims_followed
+from webhook.controllers.observed_pod import NO_CLAIMS, ObservedPod
 from webhook.controllers.placements import OpenedGates
-from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, Placed, PodsOnNodes, counted
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, PodsOnNodes, counted
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
 from webhook.kube.reflector import patiently
@@ -41,18 +40,6 @@ from webhook.report.gpus_now import WaitingPod
 from webhook.report.waiting import gates_said
 
 
-class Observed(msgspec.Struct, frozen=True):
-    """A pod that exists: what it holds, None for nothing that counts, and its claims if it has any."""
-
-    placed: Placed | None
-    claimant: Claimant | None
-
-    @property
-    def claimed(self) -> Claimed:
-        """What its claims ask for."""
-        return self.claimant.claimed if self.claimant else NO_CLAIMS
-
-
 class PodProjection:
     """By the policy in force, and by what is known of the cluster."""
 
@@ -60,16 +47,13 @@ class PodProjection:
         self._cluster = cluster
         self._in_force = in_force
 
-    async def of(self, seen: SeenPod, devices: ClaimedDevices) -> Observed | None:
+    async def of(self, seen: SeenPod, devices: ClaimedDevices) -> ObservedPod | None:
         """None for a pod that counts for nothing."""
         policy, metadata = self._in_force.current(), seen.metadata
-        claimed, claimant = NO_CLAIMS, None
-        if seen.spec.resource_claims:
-            claimed = await devices.of(seen)
-            claimant = Claimant(metadata.uid, metadata.namespace, metadata.name, claimed)
+        claimed = await devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
         charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
         if charge is None:
-            return Observed(None, claimant) if claimant else None
+            return ObservedPod(metadata.namespace, metadata.name, claimed) if seen.spec.resource_claims else None
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
         if seen.waits_for_quota:
@@ -87,8 +71,10 @@ class PodProjection:
             workload,
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen, policy) else None
-        node, waits = intern(seen.spec.node_name), _waits(seen, charge)
-        return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
+        node, waits = intern(seen.spec.node_name), _waits(seen, holding)
+        return ObservedPod(
+            holding.namespace, holding.name, claimed, holding, node, waits, work_since=work_since, bound=seen.bound
+        )
 
     async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:
         """The uid of the outermost workload that makes a pod, and whether its controller may be a gang.
@@ -109,29 +95,19 @@ class PodProjection:
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
 
 
-def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
+def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
     """How the pod waits for a node; None where it has one, or is being deleted."""
     metadata, spec = seen.metadata, seen.spec
-    if spec.node_name or metadata.deletion_timestamp or not charge.gpus:
+    if spec.node_name or metadata.deletion_timestamp or not holding.charge.gpus:
         return None
-    owner = metadata.controller
+    owner, workload = metadata.controller, f"Pod/{metadata.name}"
     # People read the name, and any text may be written there: it has to be one that an object can have.
-    made_by = owner.kind + owner.name if owner else ""
-    workload = (
-        f"{owner.kind}/{owner.name}" if owner and len(made_by) <= LONGEST_UID and _NAME.fullmatch(made_by) else ""
-    )
+    if owner and len(owner.kind + owner.name) <= LONGEST_UID and _NAME.fullmatch(owner.kind + owner.name):
+        workload = f"{owner.kind}/{owner.name}"
     gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
     why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
-    return WaitingPod(
-        intern(metadata.namespace),
-        intern(workload or f"Pod/{metadata.name}"),
-        charge.tier or "",
-        charge.gpus,
-        metadata.creation_timestamp or "",
-        intern(why[:LONGEST_MESSAGE]),
-        metadata.name,
-        bool(gates),
-    )
+    since, why = metadata.creation_timestamp or "", intern(why[:LONGEST_MESSAGE])
+    return WaitingPod(holding, intern(workload), since, why, gated=bool(gates))
 
 
 _NAME = re.compile(r"[A-Za-z0-9.:_-]+")
@@ -173,7 +149,7 @@ class ObservedPods:
         self._bound = bound
         self._projection = PodProjection(cluster, in_force)
         self._observer: PodView | None = None
-        self._pods: PodInformer[Observed] | None = None
+        self._pods: PodInformer[ObservedPod] | None = None
         self._on_nodes: PodsOnNodes | None = None
         self._claims: ClaimInformer | None = None
         self._claimants = Claimants()
@@ -251,7 +227,7 @@ class ObservedPods:
         return {uid: holding for uid, holding in held.items() if holding is not None}
 
     @property
-    def _following(self) -> PodInformer[Observed]:
+    def _following(self) -> PodInformer[ObservedPod]:
         if self._pods is None:
             raise AssertionError("pods are not followed")
         return self._pods
@@ -259,13 +235,12 @@ class ObservedPods:
     def _counts(self, devices: Devices) -> bool:
         return self._in_force.current().weights.of_devices(devices.device_class, devices.profile) > 0
 
-    def _counted(self, observed: Observed | None) -> Holding | None:
+    def _counted(self, observed: ObservedPod | None) -> Holding | None:
         if observed is None:
             return None
         if observed.claimed.unread:
             raise ApiError("the pod's resource claims can't be read")
-        placed = observed.placed
-        return counted(placed.holding, self._flavor_on(placed.node)) if placed else None
+        return counted(observed.holding, self._flavor_on(observed.node)) if observed.holding else None
 
     def _flavor_on(self, node: str) -> str | None:
         labels = self._cluster.known.nodes.labels(node)
@@ -275,44 +250,44 @@ class ObservedPods:
         if self._on_nodes is not None:
             self._on_nodes.node_changed(node)
 
-    def _pod_changed(self, uid: str, found: Observed | None) -> None:
-        self._claimants.pod_changed(uid, found.claimant if found else None)
+    def _pod_changed(self, uid: str, found: ObservedPod | None) -> None:
+        self._claimants.pod_changed(uid, found)
         if found is None:
             self._devices.forget(uid)
         elif not self._devices.is_current(found.claimed):
             self._claimants.read_again(uid)
         if self._on_nodes is not None and not (found and found.claimed.unread):
-            self._on_nodes.pod_changed(uid, found.placed if found else None)
+            self._on_nodes.pod_changed(uid, found)
 
-    def _pods_listed(self, found: Mapping[str, Observed]) -> None:
-        self._claimants.pods_listed({uid: each.claimant for uid, each in found.items() if each.claimant})
+    def _pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
+        self._claimants.pods_listed(found)
         self._devices.forget_all_but(found)
         for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
             self._claimants.read_again(uid)
         if self._on_nodes is not None:
-            self._on_nodes.pods_listed({uid: each.placed for uid, each in found.items() if each.placed})
+            self._on_nodes.pods_listed(found)
 
     def _relist(self) -> None:
         if self._pods is not None:
             self._pods.relist()
 
-    async def _project(self, seen: SeenPod) -> Observed | None:
+    async def _project(self, seen: SeenPod) -> ObservedPod | None:
         return await self._projection.of(seen, self._devices)
 
     async def _read_again(self) -> None:
         """Count pods anew whose claims have changed, or can be read now: of that no event tells."""
         while True:
-            for claimant in await self._claimants.due():
+            for uid, pod in (await self._claimants.due()).items():
                 try:
-                    found = await self._following.find(claimant.namespace, claimant.name)
-                    is_newest = self._claimants.get(claimant.uid) is claimant  # else an event said more
-                    if is_newest and found is not None and found[0] == claimant.uid:
+                    found = await self._following.find(pod.namespace, pod.name)
+                    is_newest = self._claimants.get(uid) is pod  # else an event said more
+                    if is_newest and found is not None and found[0] == uid:
                         self._pod_changed(*found)
                 except ApiError as error:
-                    log.warning("claims not counted", {"pod": claimant.name, "reason": str(error)})
-                    self._claimants.read_again(claimant.uid)
+                    log.warning("claims not counted", {"pod": pod.name, "reason": str(error)})
+                    self._claimants.read_again(uid)
                 except Exception:
-                    log.exception("claims not counted", {"pod": claimant.name})
+                    log.exception("claims not counted", {"pod": pod.name})
 
 
 @asynccontextmanager

@@ -299,7 +299,7 @@ class ObservedWorld:
             raise  # it has changed or is gone, and is looked at again
         except Failed as refused:
             told = sentence(Phrase("gate-not-opened", problem=refused.said or str(refused)))
-            self._events.add(Regarding("v1", "Pod", holding.name, uid, holding.namespace), NOT_OPENED, told)
+            self._events.add(Regarding.pod(uid, holding), NOT_OPENED, told)
             raise
 
     def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:

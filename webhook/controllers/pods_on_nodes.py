@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
+from webhook.controllers.observed_pod import ObservedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Holding
 from webhook.policy.values.tenants import is_maybe
@@ -14,20 +14,6 @@ from webhook.report.gpus_now import WaitingPod
 
 NO_FLAVOR = ""
 """That of a node which has none."""
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`.
-
-    `work_since`: since when it has work to lose, in seconds since 1970; None: it has none.
-    `bound` is when it got its node, in RFC 3339.
-    """
-
-    holding: Holding
-    node: str
-    waits: WaitingPod | None = None
-    work_since: float | None = None
-    bound: str = ""
 
 
 Bound = Callable[[str, WaitingPod, str], None]
@@ -52,14 +38,14 @@ class PodsOnNodes:
         self._waiting: dict[str, WaitingPod] = {}
         self._working: dict[str, float] = {}
 
-    def pod_changed(self, uid: str, found: Placed | None) -> None:
+    def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
         self._keep(uid, found)
-        if found is None:
+        if found is None or found.holding is None:
             self._observer.release(uid)
         else:
             self._observer.observe(uid, counted(found.holding, self._flavor_on(found.node)))
 
-    def pods_listed(self, found: Mapping[str, Placed]) -> None:
+    def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
         self._nodes.clear()
         self._pods.clear()
         self._working.clear()
@@ -67,7 +53,7 @@ class PodsOnNodes:
         for uid, each in found.items():
             self._keep(uid, each)
         self._observer.observe_all(
-            {uid: counted(each.holding, self._flavor_on(each.node)) for uid, each in found.items()}
+            {uid: counted(each.holding, self._flavor_on(each.node)) for uid, each in found.items() if each.holding}
         )
 
     def node_changed(self, node: str) -> None:
@@ -99,7 +85,7 @@ class PodsOnNodes:
         found = self._waiting.get(uid)
         return found.workload if found else ""
 
-    def _keep(self, uid: str, found: Placed | None) -> None:
+    def _keep(self, uid: str, found: ObservedPod | None) -> None:
         before = self._nodes.pop(uid, "")
         if before:
             del self._pods[before][uid]
@@ -109,7 +95,7 @@ class PodsOnNodes:
         waited = self._waiting.pop(uid, None)
         if found is not None and found.waits is not None:
             self._waiting[uid] = found.waits
-        if found is not None and found.node:
+        if found is not None and found.node and found.holding is not None:
             self._nodes[uid] = found.node
             self._pods[found.node][uid] = found.holding
             if found.work_since is not None:

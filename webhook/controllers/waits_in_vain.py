@@ -29,7 +29,7 @@ from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.report.gpus_now import HeldGpus, WaitingPod, gpus_apart
+from webhook.report.gpus_now import OnNode, WaitingPod, gpus_apart
 from webhook.report.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
 from webhook.report.waiting import waits_for_gpus_alone
 from webhook.sentences.sentence import told
@@ -111,8 +111,7 @@ class WaitsInVain:
         # 2. The GPUs that are free on too many nodes.
         nodes = await gpu_nodes(self._client, policy)
         held = [*counted_once(self._running())]
-        on_nodes = (HeldGpus(node, holding.charge.tier or "", gpus) for node, holding, gpus in held)
-        apart = gpus_apart(nodes, on_nodes, [each.gpus for each in waiting])
+        apart = gpus_apart(nodes, held, [each.holding.charge.gpus for each in waiting])
 
         # 3. The pods that wait longest, and whom each could evict; in a thread, so that reviews go on meanwhile.
         holders = cache(lambda name: [*_holders(held, name, policy)])
@@ -128,7 +127,7 @@ class WaitsInVain:
     async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
         """The pod, if it still waits for a scheduler that has not said why, and has evicted nobody for it."""
         try:
-            tree = await self._client.get(path("v1", "pods", waiting.namespace, waiting.name))
+            tree = await self._client.get(path("v1", "pods", waiting.holding.namespace, waiting.holding.name))
         except NotFound:
             return None
         seen = seen_pod(msgspec.json.encode(tree))
@@ -169,7 +168,7 @@ def _lower(
     return victim.tier if victim else ""
 
 
-def _holders(held: Iterable[tuple[str, Holding, Decimal]], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
+def _holders(held: Iterable[OnNode], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
     """On nodes that offer this resource alone, what pods hold is of it."""
     weight, priorities = policy.weights[name], {tier.name: tier.value for tier in policy.tiers}
     counts: dict[Decimal, Asked] = {}

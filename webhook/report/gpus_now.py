@@ -11,17 +11,14 @@ from decimal import Decimal
 import msgspec
 
 from webhook.cluster.gpu_nodes import GpuNode
+from webhook.ledger.protocol import Holding
 from webhook.report.shown import Gpus, Shown, as_number
 
 NO_TIER = "no tier"
 
 
-class HeldGpus(msgspec.Struct, frozen=True):
-    """What a pod holds on a node."""
-
-    node: str
-    tier: str
-    gpus: Decimal
+OnNode = tuple[str, Holding, Decimal]
+"""A node, what a pod holds there, and how many of these GPUs count: those of a claim that pods share count once."""
 
 
 class WaitingPod(msgspec.Struct, frozen=True):
@@ -30,14 +27,15 @@ class WaitingPod(msgspec.Struct, frozen=True):
     `gated`: the scheduler does not look at it yet.
     """
 
-    namespace: str
+    holding: Holding
     workload: str
-    tier: str
-    gpus: Decimal
     since: str
     why: str
-    name: str = ""
     gated: bool = False
+
+    @property
+    def tier(self) -> str:
+        return self.holding.charge.tier or ""
 
 
 class TierGpus(Shown, frozen=True):
@@ -93,16 +91,16 @@ def _sum(gpus: Iterable[Gpus]) -> Gpus:
 
 def gpus_now(
     tiers: Sequence[str],
-    held: Iterable[HeldGpus],
+    held: Iterable[OnNode],
     waiting: Iterable[WaitingPod],
     nodes: Sequence[GpuNode] | None,
     tenant_of: Callable[[str], str | None],
 ) -> GpusNow:
     """Put it together; `tiers` are the policy's, the highest first. `nodes` is None where they could not be read."""
     used, on_node = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
-    for each in held:
-        used[each.tier] += each.gpus
-        on_node[each.node] += each.gpus
+    for node, holding, gpus in held:
+        used[holding.charge.tier or ""] += gpus
+        on_node[node] += gpus
     waits = tuple(sorted(_waits(waiting, tenant_of), key=lambda each: (_rank(tiers, each.tier), each.since)))
     asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
     since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
@@ -127,11 +125,11 @@ def _left(nodes: Iterable[GpuNode], on_node: defaultdict[str, Decimal], *, open_
     return as_number(sum(left, Decimal(0)))
 
 
-def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[HeldGpus], asks: Iterable[Decimal]) -> Decimal:
+def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
     """The GPUs that are free, on each node too few for any of those that wait, and together enough for one of them."""
     on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
-    for each in held:
-        on_node[each.node] += each.gpus
+    for node, _, gpus in held:
+        on_node[node] += gpus
     left = (each.gpus - on_node[each.name] for each in nodes if each.open)
     apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
     return apart if apart >= smallest else Decimal(0)
@@ -141,10 +139,10 @@ def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]
     """One for each workload and tier."""
     groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
     for each in waiting:
-        groups[each.namespace, each.workload, each.tier].append(each)
+        groups[each.holding.namespace, each.workload, each.tier].append(each)
     for (namespace, workload, tier), pods in groups.items():
         first = min(pods, key=lambda pod: pod.since)
-        gpus = as_number(sum((each.gpus for each in pods), Decimal(0)))
+        gpus = as_number(sum((each.holding.charge.gpus for each in pods), Decimal(0)))
         tenant = tenant_of(namespace) or ""
         yield Waits(namespace, workload, tenant, tier, len(pods), gpus, first.since, first.why)
 

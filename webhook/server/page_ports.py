@@ -29,7 +29,7 @@ from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
-from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, HeldGpus, UseAt, gpus_now
+from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
 from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import TenantShown, tenant_shown
 from webhook.server.beside import Beside
@@ -109,8 +109,7 @@ def page_sources(
         if not charged.knows_pods():
             return None
         found, tiers = await nodes.now(), [tier.name for tier in in_force.current().tiers]
-        held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.pods.running()))
-        return gpus_now(tiers, held, charged.pods.waiting(), found, known.tenant_name)
+        return gpus_now(tiers, counted_once(charged.pods.running()), charged.pods.waiting(), found, known.tenant_name)
 
     async def posture() -> Posture:
         policy = in_force.current()

@@ -7,7 +7,8 @@ import pytest
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.resource_claims import ClaimInformer
-from webhook.controllers.claimed_devices import Claimant, Claimants, Claimed, ClaimedDevices
+from webhook.controllers.claimed_devices import Claimants, ClaimedDevices
+from webhook.controllers.observed_pod import Claimed, ObservedPod
 from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
@@ -109,25 +110,27 @@ async def test_a_claim_that_changes_while_its_pod_is_read_is_noticed() -> None:
     assert world.read.is_current(claimed), "the watch may lag, and the end of a claim changes nothing"
 
 
-def claimant(uid: str, *claims: str, **state: bool) -> Claimant:
-    return Claimant(uid, "team-a", f"pod-{uid}", Claimed(claims=dict.fromkeys(claims, ()), **state))
+def claimant(*claims: str, **state: bool) -> ObservedPod:
+    return ObservedPod("team-a", "train", Claimed(claims=dict.fromkeys(claims, ()), **state))
 
 
 async def test_pods_are_read_again_when_a_claim_of_theirs_changes() -> None:
     pods = Claimants()
-    for each in (claimant("1", "team-a/pair"), claimant("2", "team-a/pair"), claimant("3", "team-a/other")):
-        pods.pod_changed(each.uid, each)
+    for uid, claim in (("1", "team-a/pair"), ("2", "team-a/pair"), ("3", "team-a/other")):
+        pods.pod_changed(uid, claimant(claim))
+    pods.pod_changed("4", ObservedPod("team-a", "train"))
     pods.pod_changed("2", None)
     pods.claim_changed("team-a/pair")
-    assert [each.uid for each in await pods.due()] == ["1"]
+    pods.read_again("4")
+    assert [*await pods.due()] == ["1"], "a pod without claims is not kept"
 
 
 async def test_pods_whose_claims_cannot_be_read_are_told_of_and_tried_again() -> None:
     pods = Claimants()
-    missing, failing = claimant("1", "team-a/a", unread=True), claimant("2", "team-a/b", unread=True, passing=True)
+    missing, failing = claimant("team-a/a", unread=True), claimant("team-a/b", unread=True, passing=True)
     pods.pods_listed({"1": missing, "2": failing})
     assert pods.problems() == ["the resource claims of 1 pod can't be read"]
     pods.read_again("1")
-    assert {each.uid for each in await pods.due()} == {"1", "2"}
-    pods.pod_changed("2", claimant("2", "team-a/b"))
+    assert {*await pods.due()} == {"1", "2"}
+    pods.pod_changed("2", claimant("team-a/b"))
     assert pods.problems() == []

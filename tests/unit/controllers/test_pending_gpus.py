@@ -5,8 +5,9 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_tenant
+from webhook.controllers.observed_pod import ObservedPod
 from webhook.controllers.pending_gpus import PendingGpus
-from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
+from webhook.controllers.pods_on_nodes import PodsOnNodes
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
 from webhook.policy.quota.charges import Charge
@@ -33,8 +34,8 @@ class Story:
 
     def pod(self, name: str, charge: Charge | None = None, node: str = "", gated: Gated | None = None) -> None:
         holding = Holding("lab", charge or Charge(Decimal(2), "gpu-training"), name=name, gated=gated)
-        waits = None if node else WaitingPod("lab", f"Pod/{name}", "gpu-training", holding.charge.gpus, "", "")
-        self.pods.pod_changed(f"uid-{name}", Placed(holding, node, waits))
+        waits = None if node else WaitingPod(holding, f"Pod/{name}", "", "")
+        self.pods.pod_changed(f"uid-{name}", ObservedPod("lab", name, holding=holding, node=node, waits=waits))
 
     def looked(self, times: int = 2) -> None:
         for _ in range(times):

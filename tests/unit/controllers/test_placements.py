@@ -5,8 +5,9 @@ from decimal import Decimal
 import pytest
 
 from tests.builders.counted_ledger import CountedLedger
+from webhook.controllers.observed_pod import ObservedPod
 from webhook.controllers.placements import Placements
-from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
+from webhook.controllers.pods_on_nodes import PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.hook_kinds import file_handler, kind_seen, signal_handler
 from webhook.policy.checkpoint.work_lost import Outcome
@@ -17,13 +18,13 @@ from webhook.report.latest import PodShown, Preemption, preemption_of
 HELD = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
 
 
-def waiting(since: str = "2026-11-23T09:00:00Z") -> Placed:
+def waiting(since: str = "2026-11-23T09:00:00Z") -> ObservedPod:
     why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-    return Placed(HELD, "", WaitingPod("team-alpha", "Job/llm", "gpu-training", Decimal(8), since, why))
+    return ObservedPod("team-alpha", "llm-0", holding=HELD, waits=WaitingPod(HELD, "Job/llm", since, why))
 
 
-def on_node(bound: str = "2026-11-23T09:12:30Z") -> Placed:
-    return Placed(HELD, "gpu-node-7", bound=bound)
+def on_node(bound: str = "2026-11-23T09:12:30Z") -> ObservedPod:
+    return ObservedPod("team-alpha", "llm-0", holding=HELD, node="gpu-node-7", bound=bound)
 
 
 class Leader:

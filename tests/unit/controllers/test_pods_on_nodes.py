@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from tests.builders import a_tenant
 from tests.builders.counted_ledger import CountedLedger
-from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes
+from webhook.controllers.observed_pod import ObservedPod
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, PodsOnNodes
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.work_lost import LastSave
@@ -35,8 +36,9 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def placed(node: str = "", flavor: str | None = None) -> Placed:
-    return Placed(Holding("team-alpha", Charge(Decimal(2), "gpu-batch", flavor)), node)
+def placed(node: str = "", flavor: str | None = None) -> ObservedPod:
+    holding = Holding("team-alpha", Charge(Decimal(2), "gpu-batch", flavor))
+    return ObservedPod("team-alpha", "", holding=holding, node=node)
 
 
 def test_a_pod_that_names_no_flavor_counts_on_one_once_it_is_bound(cluster: Cluster) -> None:

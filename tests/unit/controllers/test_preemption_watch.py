@@ -13,10 +13,11 @@ from tests.builders.built import Tree
 from webhook.cluster.ending_pod import Ended
 from webhook.cluster.pod_informer import SeenPod, seen_pod
 from webhook.controllers import evicted_pods
-from webhook.controllers.evicted_pods import EvictedPods, Preempted, Victim
+from webhook.controllers.evicted_pods import EvictedPods, Followed, Preempted, Victim
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, Unreachable
 from webhook.ledger.protocol import Holding
+from webhook.objects.pods import OwnerReference
 from webhook.policy.checkpoint.work_lost import ContainerEnd, LastSave, Outcome, Work
 from webhook.policy.quota.charges import Charge
 
@@ -124,9 +125,12 @@ def test_a_server_has_no_work_to_lose() -> None:
 
 
 def test_of_a_victim_that_was_gone_a_report_still_tells() -> None:
-    held = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"))}
-    assert evicted(held=held, reported=REPORTED)._lost_by_report(PREEMPTED) == Work(240.0, exact=True)
-    assert evicted(held=held)._lost_by_report(PREEMPTED) is None
+    victim, gone = PREEMPTED.victim, Followed(OwnerReference(), gone=True)
+    held = {"v": Holding(victim.namespace, Charge(Decimal(8), "gpu-batch"), name=victim.name)}
+    for reported, lost in ((REPORTED, Work(240.0, exact=True)), ({}, None)):
+        told = evicted(held=held, reported=reported).preemption(PREEMPTED, gone, led=True)
+        assert told is not None
+        assert (told.saved, told.lost) == ("unknown", lost)
 
 
 async def test_who_took_its_place_may_be_seen_later_than_the_event() -> None:

@@ -3,7 +3,9 @@
 from decimal import Decimal
 
 from webhook.cluster.gpu_nodes import GpuNode
-from webhook.report.gpus_now import HeldGpus, TierGpus, WaitingPod, gpus_apart, gpus_now
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_apart, gpus_now
 
 TIERS = ("gpu-training", "gpu-batch")
 
@@ -12,14 +14,15 @@ def node(name: str, gpus: int = 8, *, open_: bool = True) -> GpuNode:
     return GpuNode(name, Decimal(gpus), Decimal(0), Decimal(0), open=open_)
 
 
-def held(name: str, gpus: int, tier: str = "gpu-batch") -> HeldGpus:
-    return HeldGpus(name, tier, Decimal(gpus))
+def held(name: str, gpus: int, tier: str = "gpu-batch") -> OnNode:
+    return name, Holding("team-alpha", Charge(Decimal(gpus), tier)), Decimal(gpus)
 
 
 def waits(
     workload: str, tier: str, minute: int, why: str = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
 ) -> WaitingPod:
-    return WaitingPod("team-alpha", workload, tier, Decimal(4), f"2026-11-23T09:{minute:02}:00Z", why)
+    holding = Holding("team-alpha", Charge(Decimal(4), tier))
+    return WaitingPod(holding, workload, f"2026-11-23T09:{minute:02}:00Z", why)
 
 
 def test_a_cluster_is_told_by_tier_with_what_is_free_and_what_is_closed() -> None:

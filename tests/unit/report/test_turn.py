@@ -6,6 +6,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.cli.why_pending.place_in_line import Use, in_line, place_in, room_at_latest, said_at_latest
+from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.report.tenants import HeldShown, PlaceShown, RowShown, TenantShown
 
@@ -72,8 +73,9 @@ ROW, TOTAL, ON_H100 = (
 FULL = {ROW: Decimal(6), TOTAL: Decimal(9), ON_H100: Decimal(4)}
 
 
-def use(gpus: int, hour: int, flavor: str | None = None) -> Use:
-    return Use(Decimal(gpus), "gpu-training", flavor, NOON + timedelta(hours=hour))
+def use(gpus: int, hour: int, flavor: str | None = None, tier: str = "gpu-training") -> Use:
+    pod = PodSummary("lab", "runs", gpus=Decimal(gpus), tier=tier, flavor=flavor)
+    return NOON + timedelta(hours=hour), pod
 
 
 def hours_until_room(
@@ -94,7 +96,7 @@ def test_declared_run_times_tell_when_there_is_room_at_the_latest() -> None:
 def test_without_enough_of_them_nothing_is_told() -> None:
     assert hours_until_room(1) is None
     assert hours_until_room(3, use(4, 2)) is None
-    assert hours_until_room(1, replace(use(4, 2), tier="gpu-batch")) is None, "its row is as short as before"
+    assert hours_until_room(1, use(4, 2, tier="gpu-batch")) is None, "its row is as short as before"
 
 
 def test_each_row_that_it_may_draw_on_has_to_have_room() -> None:

@@ -11,7 +11,8 @@ from tests.builders.counted_ledger import CountedLedger
 from tests.builders.world import World
 from tests.unit.page.samples import a_preemption
 from webhook.controllers.gpu_seconds import GpuSeconds
-from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
+from webhook.controllers.observed_pod import ObservedPod
+from webhook.controllers.pods_on_nodes import PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.objects.refusal import Reason
 from webhook.policy.checkpoint.work_lost import Work
@@ -139,8 +140,9 @@ class Nodes:
         return shown(self.metrics, GPU_SECONDS)
 
 
-def held(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> Placed:
-    return Placed(Holding(namespace, Charge(Decimal(gpus), "gpu-batch", None, shared)), node)
+def held(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> ObservedPod:
+    holding = Holding(namespace, Charge(Decimal(gpus), "gpu-batch", None, shared))
+    return ObservedPod(namespace, "", holding=holding, node=node)
 
 
 def test_gpu_seconds_run_while_a_pod_is_on_a_node() -> None:

@@ -3,13 +3,10 @@
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from itertools import accumulate
-
-import msgspec
 
 from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cluster.listed import listed_trees
-from webhook.cluster.pod_listing import pods_with_json
+from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
@@ -83,15 +80,8 @@ def _named(place: PlaceShown) -> str:
     return f"{place.workload} in {place.namespace} ({gpus}, {place.tier or 'no tier'})"
 
 
-class Use(msgspec.Struct, frozen=True):
-    """GPUs that a pod holds until then, at the latest."""
-
-    gpus: Decimal
-    tier: str | None
-    flavor: str | None
-    until: datetime
-
-
+Use = tuple[datetime, PodSummary]
+"""A pod on a node, and until when it holds its GPUs at the latest."""
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
@@ -102,7 +92,7 @@ def room_at_latest(
 
     Those before it are taken to keep theirs for ever, and to draw on every row of their tier.
     """
-    own, ends = line[-1], sorted(uses, key=lambda each: each.until)
+    own, ends = line[-1], sorted(uses, key=lambda each: each[0])
     drawn = [
         row for row in tenant.rows if row.tier in (None, own.tier) and (not flavor or row.flavor in (None, flavor))
     ]
@@ -117,9 +107,11 @@ def _room_in(row: QuotaRow, line: Iterable[PlaceShown], usage: Usage, ends: Iter
     lacks = usage.get(row, Decimal(0)) + asked - row.hard
     if lacks <= 0:
         return AT_ONCE
-    counted = [each for each in ends if row.counts(each.tier, each.flavor)]
-    freed = accumulate(each.gpus for each in counted)
-    return next((each.until for each, gpus in zip(counted, freed, strict=True) if gpus >= lacks), None)
+    for until, pod in ends:
+        lacks -= pod.gpus if row.counts(pod.tier, pod.flavor) else 0
+        if lacks <= 0:
+            return until
+    return None
 
 
 def said_at_latest(room: datetime) -> str:
@@ -206,5 +198,5 @@ async def _uses(asked: AskedCluster, namespace: str) -> list[Use]:
     async for raw, pod in pods_with_json(client, asked.policy, claims, namespace):
         until = ends.get(pod.owner.uid) if pod.owner else read(raw, _Timed).until
         if pod.node and until is not None:
-            found.append(Use(pod.gpus, pod.tier, pod.flavor, until + timedelta(seconds=pod.grace)))
+            found.append((until + timedelta(seconds=pod.grace), pod))
     return found
