@@ -89,6 +89,11 @@ class Expected:
         """Tells whether pods wait for room on some row of a tenant."""
         return self.on_exceed(tenant) == "Hold" or any(row.has_queue for row in self.rows(tenant))
 
+    def would_wait(self, tenant: str, asked: list[Ask]) -> bool:
+        """Tells whether some of this waits where there is no room, because a row on which it counts has a queue."""
+        rows = [row for row in self.rows(tenant) if row.sum(asked)]
+        return self.on_exceed(tenant) == "Hold" or any(row.has_queue for row in rows)
+
     def on_exceed(self, tenant: str) -> str:
         return str(self.quota(tenant)["spec"].get("onExceed", "Deny"))
 

@@ -163,9 +163,10 @@ class Oracle:
         A queue books a gang in its turn, and what Warn lets in over the quota is booked by nobody.
         """
         tree, over = reply.tree or {}, any(each.startswith("exceeded quota") for each in reply.warnings)
-        if self.expected.holds_back(tenant) or over or not self.calm.knows_tenants():
-            return
         group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None
+        waits = self.expected.would_wait(tenant, self._whole_of(group or tree))
+        if waits or over or not self.calm.knows_tenants():
+            return
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
             self.expected.reviewed.add(uid_of(group or tree))
 
