@@ -121,14 +121,15 @@ class CommandChecks:
         waiting = [(VALUES[e.tier], (e.created, self._queue.age(e.tree)), self._queue.queued_as(e.tree)) for e in units]
         if not any(each[2] == whose for each in waiting) or self._queue.orphans(tenant):
             return
-        tier, mine, _ = min((each for each in waiting if each[2] == whose), key=lambda e: (-e[0], e[1]))
+        mine = [each for each in waiting if each[2] == whose]
+        (tier, first, _), last = min(mine, key=lambda e: (-e[0], e[1])), max(each[1] for each in mine)
         others = [each for each in waiting if each[2] != whose]
 
         def is_older(one: tuple[str, str], other: tuple[str, str]) -> bool:
             return one[0] < other[0] and one[1] < other[1]  # by its pods, and by its workload
 
-        before = {(value, o) for value, ages, o in others if value > tier or (value == tier and is_older(ages, mine))}
-        after = {(value, o) for value, ages, o in others if value < tier or (value == tier and is_older(mine, ages))}
+        before = {(value, o) for value, ages, o in others if value > tier or (value == tier and is_older(ages, first))}
+        after = {(value, o) for value, ages, o in others if value < tier or (value == tier and is_older(last, ages))}
         subject = f"{self._expected.on_exceed(tenant)} {tree['kind']}"
         details = {"name": pod_name, "nth": nth, "count": count, "waiting": waiting}
         gated = sum(map(is_gated, self._expected.pods(tenant)))  # surplus pods of a gang stand apart from it

@@ -184,8 +184,9 @@ class CreateChecks:
                     self._fail("sentence says less used than is", about, text=text, bounds=bounds)
 
     def _others_wait(self, tenant: str, tree: Tree) -> bool:
-        """Tells whether other pods wait behind our gate: the GPUs of some may be reserved."""
-        return any(is_gated(each) and uid_of(each) != uid_of(tree) for each in self._expected.pods(tenant))
+        """Tells whether other pods wait behind our gate, or did a moment ago: the GPUs of some may be reserved."""
+        others = any(is_gated(each) and uid_of(each) != uid_of(tree) for each in self._expected.pods(tenant))
+        return others or any(loop().time() < each + WINDOW for each in self._expected.deleted_at.values())
 
     def _has_room_below(self, tenant: str, asked: list[Ask]) -> bool:
         lower = [replace(each, tier=LENT_TIER) for each in asked if each.tier == "gpu-training"]

@@ -229,6 +229,7 @@ class Oracle:
 
     def gone(self, pod: Tree) -> None:
         uid, now = uid_of(pod), loop().time()
+        self.expected.deleted_at.setdefault(uid, now)
         self._queue.ended_at[self._queue.outermost(pod)].append(now)
         if uid in self._preempted:
             self._preempted[uid] = pod, now

@@ -102,6 +102,8 @@ class QueueChecks:
             waits = before and not fits(other.needs) and expected.fits_ever(tenant, other.whole)
             return waits and bool(labels(other.whole) & labels(unit.whole))
 
+        if strict and self.orphans(tenant):  # after a minute they have turns of their own, and reserve
+            return []
         free = [each for each in units if fits(each.needs)]
         return [each for each in free if not (strict and any(reserves(other, each) for other in units))]
 
@@ -189,6 +191,10 @@ class QueueChecks:
             return
         if any(now - ended < REPLACED_SECONDS for ended in self.ended_at[self.outermost(pod)]):
             return
+        claim = expected.ask_of(pod).claim
+        others = [each for each in expected.pods(tenant) if expected.holds(each) and uid_of(each) != uid_of(pod)]
+        if claim and any(expected.ask_of(each).claim == claim for each in others):
+            return  # it adds nothing to what they use of the claim that they share
         gang = expected.gang_of(pod)
         since = pod["metadata"]["creationTimestamp"]
         if gang is not None and ({uid_of(gang)} & (self._gangs.in_part | self._gangs.grown)):
