@@ -30,6 +30,10 @@ class Calm:
         """Tells whether all replicas have seen which tenant a namespace has: limits.NEW_TENANT."""
         return loop().time() > self.moved_at + NEWS_SECONDS
 
+    def knows_mode(self, tenant: str) -> bool:
+        """Tells whether all replicas have seen what a tenant does with what is over its quota."""
+        return loop().time() > self.mode_changed_at[tenant] + NEWS_SECONDS
+
     def is_quiet(self) -> bool:
         now = loop().time()
         return now > self.moved_at + MOVED_SECONDS and now > self.leaderless_until + LEADERLESS_SECONDS

@@ -165,7 +165,7 @@ class Oracle:
         tree, over = reply.tree or {}, any(each.startswith("exceeded quota") for each in reply.warnings)
         group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None
         waits = self.expected.would_wait(tenant, self._whole_of(group or tree))
-        if waits or over or not self.calm.knows_tenants():
+        if waits or over or not self.calm.knows_tenants() or not self.calm.knows_mode(tenant):
             return
         if tree["kind"] in WORKLOAD_GANGS or group is not None:
             self.expected.reviewed.add(uid_of(group or tree))
