@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.sentences.parts import PARTS
-from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.warnings import OF_SETTING_UP
+from webhook.sentences.words import OF_SETTING_UP, PARTS, REFUSALS
 
 from .markdown import ROOT, page
 
@@ -98,7 +96,7 @@ def test_every_complaint_of_the_log_is_explained() -> None:
 
 
 def test_no_sentence_is_explained_that_nobody_says() -> None:
-    said = [*TABLE.values(), *(text for module in MODULES for text in literals(tree(module)))]
+    said = [*TABLE.values(), *PARTS.values(), *(text for module in MODULES for text in literals(tree(module)))]
     said += [f"object: {text}" for text in TABLE.values()]
     said += [
         TABLE["unreadable"].format(problem="", what=text) for text in said if text.startswith(("tell ", "choose "))

@@ -5,9 +5,7 @@ from decimal import Decimal
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import Refusal, Refused, shown
-from webhook.sentences.parts import PARTS
-from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.warnings import LONGEST, OF_SETTING_UP, WARNINGS, WITHOUT_ID
+from webhook.sentences.words import LONGEST, OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
 
 _BETWEEN = {"": ", ", ";": "; ", "+": " + ", "and": " and "}
 _OTHER_WARNINGS = {**OF_SETTING_UP, **WITHOUT_ID}

@@ -38,7 +38,7 @@ from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import address, sentence
-from webhook.sentences.warnings import WARNINGS
+from webhook.sentences.words import WARNINGS
 
 REFUSED = 1
 

@@ -12,8 +12,8 @@ import msgspec
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
-from webhook.sentences.parts import REASONS
 from webhook.sentences.sentence import sentence
+from webhook.sentences.words import REASONS
 
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 

@@ -9,8 +9,8 @@ import msgspec
 from webhook.report.lint.audited import Audited
 from webhook.report.lint.snapshot import ClusterSnapshot, Part
 from webhook.report.shown import Shown
-from webhook.sentences.fixes import FIXES
 from webhook.sentences.sentence import address
+from webhook.sentences.words import FIXES
 
 
 class Severity(StrEnum):

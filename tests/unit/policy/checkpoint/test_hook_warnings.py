@@ -16,7 +16,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
 from webhook.policy.workloads.workload import Devices
 from webhook.sentences.sentence import sentence
-from webhook.sentences.warnings import LONGEST, WARNINGS
+from webhook.sentences.words import LONGEST, WARNINGS
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING
