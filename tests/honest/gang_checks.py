@@ -53,7 +53,7 @@ class GangChecks:
                 continue
             pods = expected.pods_of(gang)
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
-                if loop().time() < self._changed_at.get(uid, float("-inf")) + LAG_SECONDS:
+                if loop().time() < self._changed_at.get(uid.partition("/")[0], float("-inf")) + LAG_SECONDS:
                     self.grown.add(uid)
                 held = [expected.ask_of(each) for each in pods if expected.holds(each)]
                 tenant = expected.tenant_of(gang["metadata"]["namespace"])

@@ -317,6 +317,15 @@ STORIES: dict[str, History] = {
         apply("Job", "other", 20, count=4, run=30),
         gpus=6,
     ),
+    # A quota is lowered below what a gang has while its pods are created.
+    "a quota becomes too small for a gang that was booked": told(
+        "Deny",
+        apply("Job", "gang", count=4, gpus=2, run=30),
+        do("onexceed", tenant="alpha", to="Hold"),
+        do("quota", tenant="alpha", row=0, to=1),
+        do("wait", 60),
+        gpus=8,
+    ),
     # A gang that shares a ResourceClaim uses GPUs as any other.
     "a gang that shares a claim waits for room": told(
         "Hold",

@@ -92,9 +92,15 @@ class PodReviewer(Reviewer, frozen=True):
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 
-        # 4. Behind our gate it waits for its turn, if it could ever have room. The leader books it, and opens.
+        # 4. Behind our gate it waits for its turn, if it could ever have room or adds nothing to what its gang has. The
+        #    leader books it, and opens.
+        charged = _charged(decision)
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
-            return verdict.fitted(pod_told(decision, *self._usage(decision)))
+            told = pod_told(decision, *self._usage(decision))
+            if not (told.refusal and charged):
+                return verdict.fitted(told)
+            booking = await self._booking(decision, request, *charged)
+            return verdict if await self.ledger.has_room(booking) else verdict.fitted(told)
 
         # 5. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
