@@ -8,26 +8,37 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 COMMANDS = {
-    "serve": "webhook.cli.serve:serve",
-    "review": "webhook.cli.review:review",
-    "test": "webhook.cli.policy_tests:run_tests",
-    "posture": "webhook.cli.posture:posture",
-    "report": "webhook.cli.loss_report:loss_report",
-    "usage": "webhook.cli.usage:usage",
-    "lint": "webhook.cli.lint:lint",
-    "check": "webhook.cli.check:check",
-    "audit": "webhook.cli.audit:audit",
-    "explain": "webhook.cli.explain:explain",
-    "why-pending": "webhook.cli.why_pending:why_pending",
-    "open-gates": "webhook.cli.open_gates:open_gates",
-    "demo": "webhook.cli.demo:demo",
-    "policy": "webhook.cli.policy:app",
-    "certs": "webhook.cli.certificates:app",
+    "Files, before anything is applied": {
+        "review": "webhook.cli.review:review",
+        "test": "webhook.cli.policy_tests:run_tests",
+        "policy": "webhook.cli.policy:app",
+    },
+    "Questions about a cluster": {
+        "explain": "webhook.cli.explain:explain",
+        "why-pending": "webhook.cli.why_pending:why_pending",
+        "usage": "webhook.cli.usage:usage",
+        "posture": "webhook.cli.posture:posture",
+        "report": "webhook.cli.loss_report:loss_report",
+    },
+    "Operating gpu-tiers": {
+        "check": "webhook.cli.check:check",
+        "lint": "webhook.cli.lint:lint",
+        "audit": "webhook.cli.audit:audit",
+        "open-gates": "webhook.cli.open_gates:open_gates",
+        "certs": "webhook.cli.certificates:app",
+    },
+    "Running it": {
+        "serve": "webhook.cli.serve:serve",
+        "demo": "webhook.cli.demo:demo",
+    },
 }
-"""Each is imported when it is asked for, so that it waits for no other's libraries."""
+"""By the headings of `--help`. Each is imported when it is asked for, so that it waits for no other's libraries."""
+_PLACES = {name: (heading, place) for heading, commands in COMMANDS.items() for name, place in commands.items()}
+_SHOWN_TYPES = {"bool": None, "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "FILE", "Path": "FILE"}
+"""What `--help` says of the value of an option, by its Python type; others are words that may be written."""
 NOBODY_READS = 141
 """What a shell sees of a program that SIGPIPE ends, such as kubectl in `kubectl get pods | head -1`."""
 DISK_FULL = 2
@@ -37,12 +48,12 @@ class KubectlGroup(TyperGroup):
     """Takes `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *(each for each in super().list_commands(ctx) if each not in COMMANDS)]
+        return [*_PLACES, *(each for each in super().list_commands(ctx) if each not in _PLACES)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name; for one that there is not all are imported, of which the nearest is suggested."""
-        wanted = (cmd_name,) if {cmd_name} <= COMMANDS.keys() | self.commands.keys() else COMMANDS
-        for name in [each for each in wanted if each in COMMANDS and each not in self.commands]:
+        wanted = (cmd_name,) if {cmd_name} <= _PLACES.keys() | self.commands.keys() else _PLACES
+        for name in [each for each in wanted if each in _PLACES and each not in self.commands]:
             self.commands[name] = _imported(name)
         return super().get_command(ctx, cmd_name)
 
@@ -84,13 +95,27 @@ class KubectlGroup(TyperGroup):
 
 
 def _imported(name: str) -> Any:
-    module, _, attribute = COMMANDS[name].partition(":")
+    heading, place = _PLACES[name]
+    module, _, attribute = place.partition(":")
     found, holder = getattr(import_module(module), attribute), typer.Typer(**SETTINGS)
     if isinstance(found, typer.Typer):
-        holder.add_typer(found, name=name)
+        holder.add_typer(found, name=name, rich_help_panel=heading)
     else:
-        holder.command(name)(found)
+        holder.command(name, rich_help_panel=heading)(found)
     return typer.main.get_group(holder).commands[name]
+
+
+def _shown_type(parameter: Any, ctx: Any) -> str | None:
+    """What stands for the value of an option in `--help`; of an argument its name says enough."""
+    if parameter.param_type_name == "argument":
+        return None
+    shown = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
+    return _SHOWN_TYPES.get(shown, shown)
+
+
+# typer has no setting for it, and makes the option --help itself
+for _kind in (TyperOption, TyperArgument):
+    _kind.display_type_rich = _shown_type  # type: ignore[assignment,method-assign]
 
 
 def _end(code: int) -> None:
@@ -114,7 +139,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(rich_help_panel="Running it")
 def version() -> None:
     """Print the version."""
     from importlib import metadata  # noqa: PLC0415 - as long as a fifth of a command's start
