@@ -142,6 +142,7 @@ class CreateChecks:
         if old and is_gang and not was_gang and has:
             subject += " [grows from one pod]"
         more = missing(needed, has)
+        fair = fair and not self._others_wait(tenant, tree)
         if fair and expected.has_room(tenant, more):
             bounds = expected.lately(tenant)
             self._fail("workload refused with room", subject, sentence=reply.sentence, more=more, bounds=bounds)
