@@ -186,7 +186,8 @@ class CreateChecks:
 
     def _others_wait(self, tenant: str, tree: Tree) -> bool:
         """Tells whether other pods wait behind our gate, or did a moment ago: the GPUs of some may be reserved."""
-        others = any(is_gated(each) and uid_of(each) != uid_of(tree) for each in self._expected.pods(tenant))
+        own = tree["metadata"].get("uid")  # one that was refused has none
+        others = any(is_gated(each) and uid_of(each) != own for each in self._expected.pods(tenant))
         return others or any(loop().time() < each + WINDOW for each in self._expected.deleted_at.values())
 
     def _has_room_below(self, tenant: str, asked: list[Ask]) -> bool:
