@@ -167,8 +167,11 @@ class QueueChecks:
 
     def age(self, tree: Tree) -> str:
         """Return when the workload of a gang or of a Job was created; a pod of what scales has an age of its own."""
-        above = [each for each in (tree, *self._expected.owners_of(tree)) if each["kind"] in WORKLOAD_GANGS]
-        return str((above or [tree])[-1]["metadata"]["creationTimestamp"])
+        above, gang = [tree, *self._expected.owners_of(tree)], self._expected.gang_of(tree)
+        if tree["kind"] == "Pod" and (gang is None or not self._expected.is_gang_now(gang)):
+            above = above[:2]  # a LeaderWorkerSet of single pods scales as a Deployment does
+        found = [each for each in above if each["kind"] in WORKLOAD_GANGS]
+        return str((found or [tree])[-1]["metadata"]["creationTimestamp"])
 
     def _check_order(self) -> None:
         """Whoever is opened while an older one of the same tier waits on the same row needs a reason."""
