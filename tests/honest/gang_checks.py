@@ -43,8 +43,9 @@ class GangChecks:
             return
         self._noted = seen
         gangs = {uid_of(each): each for each in expected.gangs()}
-        groups_without_pods = {uid for uid in expected.reviewed if "/" in uid and uid not in gangs}
-        expected.reviewed -= groups_without_pods
+        for uid in [uid for uid in (*expected.reviewed, *expected.admitted) if "/" in uid and uid not in gangs]:
+            expected.reviewed.discard(uid)  # all pods of the group are gone
+            expected.admitted.pop(uid, None)
         for uid, gang in gangs.items():
             if not expected.is_gang_now(gang):
                 expected.reviewed.discard(uid)
