@@ -317,6 +317,9 @@ STORIES: dict[str, History] = {
         apply("Job", "other", 20, count=4, run=30),
         gpus=6,
     ),
+    "a PodGroup takes all, more than a minute after another one": told(
+        "Deny", apply("PodGroup", "one", count=3, run=30), apply("PodGroup", "two", 70, count=3, run=30), gpus=3
+    ),
     # A quota is lowered below what a gang has while its pods are created.
     "a quota becomes too small for a gang that was booked": told(
         "Deny",

@@ -149,8 +149,9 @@ def _gang_seen(
     declared = next((each.wants for each in entries if each.state == "Used"), ())
     promises = [each for each in entries if each.state == "Reserved"]
     found, used = view.workloads.get(gang.uid), view.used_by(gang.gang)
-    is_left_alone = "/" in gang.uid and (view.workloads.has_ended(gang.uid) or view.workloads.is_gone(gang.uid))
-    if is_left_alone:  # a group whose workload was deleted without its pods gets no others
+    is_of_workload = gang.uid.partition("/")[0] not in (gang.uid, gang.kind)  # that of a PodGroup is its kind and name
+    if is_of_workload and (view.workloads.has_ended(gang.uid) or view.workloads.is_gone(gang.uid)):
+        # A group whose workload was deleted without its pods gets no others.
         declared, promises = (), []
     elif gang.of_pods:
         # A group without a workload is booked with its first pod, and keeps all of it while one of its pods exists or
