@@ -111,8 +111,8 @@ class CreateChecks:
             self._refused_workload(subject, tree, old, reply, tenant)
             return
         before = [each.whole for each in expected.parts(old)] if old else []
-        if old and kind in GANGS and not expected.is_gang_now(old):
-            before = expected.held_by(old)  # a Job of one pod has what that pod has
+        if old and kind in GANGS and not expected.is_gang_now(old) and not expected.held_by(old):
+            before = []  # a Job of one pod has what that pod has
         more = missing(own, before)
         for warning in reply.warnings:
             if "is at" not in warning and "has no room" not in warning:

@@ -318,7 +318,11 @@ STORIES: dict[str, History] = {
         gpus=6,
     ),
     "a PodGroup takes all, more than a minute after another one": told(
-        "Deny", apply("PodGroup", "one", count=3, run=30), apply("PodGroup", "two", 70, count=3, run=30), gpus=3
+        "Deny",
+        apply("PodGroup", "one", count=3, run=30),
+        apply("PodGroup", "two", 70, count=3, run=30),
+        gpus=3,
+        slow=True,
     ),
     # A quota is lowered below what a gang has while its pods are created.
     "a quota becomes too small for a gang that was booked": told(
