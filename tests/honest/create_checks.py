@@ -113,6 +113,9 @@ class CreateChecks:
         before = [each.whole for each in expected.parts(old)] if old else []
         if old and kind in GANGS and not expected.is_gang_now(old) and not expected.held_by(old):
             before = []  # a Job of one pod has what that pod has
+        tiers = {each.tier for each in own}
+        if old and any(each.tier not in tiers for each in expected.held_by(old)):
+            return  # its pods were demoted one by one
         more = missing(own, before)
         for warning in reply.warnings:
             if "is at" not in warning and "has no room" not in warning:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tests.honest.api import Api
 from tests.honest.asks import Ask, Flavors, Lost
-from tests.honest.calm import PREEMPTED_SECONDS, Calm
+from tests.honest.calm import NEWS_SECONDS, PREEMPTED_SECONDS, Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
 from tests.honest.expected import WINDOW, Expected
@@ -212,6 +212,8 @@ class Oracle:
         gang = self.expected.gang_of(tree)
         if gang is None or is_deleting(gang) or uid_of(gang) not in self.expected.reviewed:
             return False
+        if any(loop().time() < ended + NEWS_SECONDS for ended in self._queue.ended_at[self._queue.outermost(tree)]):
+            return False  # a create waits a second for news of an end
         mine = [each for each in self.expected.pods_of(gang) if not is_terminal(each)]
         declared = self.expected.declared(gang) if self.expected.is_gang_now(gang) else []
         return len(mine) < sum(each.count for each in declared)

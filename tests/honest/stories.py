@@ -324,6 +324,13 @@ STORIES: dict[str, History] = {
         gpus=3,
         slow=True,
     ),
+    "a Job is scaled up as its first pods succeed": told(
+        "Deny",
+        apply("Job", "one", count=2, completions=4, run=10),
+        do("scale", 11, name="one", to=3, how="apply"),
+        apply("Job", "two", 7, count=2, run=10),
+        gpus=4,
+    ),
     # A quota is lowered below what a gang has while its pods are created.
     "a quota becomes too small for a gang that was booked": told(
         "Deny",

@@ -176,9 +176,12 @@ def _gang_seen(
 def _is_fulfilled(promise: Entry, found: Declared, seen: tuple[Charge, ...]) -> bool:
     """Tell whether the workload has the generation and charges that were reserved, or a later generation.
 
-    A changed label makes no new generation.
+    A changed label makes no new generation. A Job of which pods have succeeded since asks for fewer at the same tier.
     """
-    return promise.generation < found.generation or (promise.generation == found.generation and promise.wants == seen)
+    if promise.generation != found.generation:
+        return promise.generation < found.generation
+    needs_fewer = found.partly_done and _is_within(_by_tier(seen), _by_tier(promise.wants))
+    return promise.wants == seen or needs_fewer
 
 
 def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
