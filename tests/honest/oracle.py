@@ -212,7 +212,8 @@ class Oracle:
         gang = self.expected.gang_of(tree)
         if gang is None or is_deleting(gang) or uid_of(gang) not in self.expected.reviewed:
             return False
-        if any(loop().time() < ended + NEWS_SECONDS for ended in self._queue.ended_at[self._queue.outermost(tree)]):
+        ends = self._queue.ended_at[self._queue.outermost(tree)] if controller_of(tree) else ()
+        if any(loop().time() < each + NEWS_SECONDS for each in ends):
             return False  # a create waits a second for news of an end
         mine = [each for each in self.expected.pods_of(gang) if not is_terminal(each)]
         declared = self.expected.declared(gang) if self.expected.is_gang_now(gang) else []
