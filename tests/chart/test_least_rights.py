@@ -317,7 +317,7 @@ def test_it_may_tell_what_an_eviction_costs_and_change_nothing_else_and_only_whe
     wait_until(lambda: refusal in patched(boost), 60, "the rights, and what bounds them")
     for what, change in REWRITTEN.items():
         assert refusal in patched(change), what
-    assert patched(saved) == ""
+    wait_until(lambda: patched(saved) == "", 60, "the new policy of pods")
     wait_until(lambda: patched(boost, QUEUED) == "", 60, "what bounds them, for a kind that is new")
     assert refusal in patched({"spec": {"priority": 1}}, QUEUED)
     assert refusal in patched(saved, QUEUED)
