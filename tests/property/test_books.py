@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.ledger.account import Entry
-from webhook.ledger.books import Books
+from webhook.ledger.books import SlotSums
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -60,17 +60,17 @@ def once(entry: Entry) -> tuple[str, str]:
 
 @given(st.lists(st.one_of(gangs(), pods(), sums()), max_size=9, unique_by=once))
 def test_booked_one_by_one_is_booked_at_once(entries: list[Entry]) -> None:
-    books = Books((), TENANT)
+    books = SlotSums((), TENANT)
     for number, entry in enumerate(entries, 1):
         told = books.usage_with(entry)
         books = books.with_entry(entry)
-        assert told == books.usage == Books(entries[:number], TENANT).usage
+        assert told == books.usage == SlotSums(entries[:number], TENANT).usage
 
 
 @given(st.lists(st.one_of(gangs(), pods(), sums()), max_size=9, unique_by=once))
 def test_no_entry_takes_anything_from_the_others_but_by_sharing_their_slot(entries: list[Entry]) -> None:
     """A row has at least what its largest entry alone comes to."""
-    usage = Books(entries, TENANT).usage
+    usage = SlotSums(entries, TENANT).usage
     for entry in entries:
-        alone = Books([entry], TENANT).usage
+        alone = SlotSums([entry], TENANT).usage
         assert all(usage[row] >= gpus for row, gpus in alone.items())

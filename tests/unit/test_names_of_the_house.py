@@ -17,7 +17,6 @@ FILES = {
     "offline.py": "the facts of files, and what is judged by them alone",
     "snapshot.py": "a cluster as it is now: how it is read, and the values",
     "workloads.py": "workloads under review, and all those of a cluster",
-    "refusals.py": "what a person over quota is refused, and the words of every refusal",
 }
 NAMES = {
     "sentence": "of a value, and of a mistake in the policy file",
