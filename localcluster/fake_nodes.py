@@ -4,6 +4,7 @@ from pathlib import Path
 
 from localcluster.api import Api
 from localcluster.components import FAKE_NODES
+from localcluster.waiting import wait_until
 
 STAGES = Path(__file__).parent / "stages.yaml"
 READY_SECONDS = 240
@@ -20,6 +21,12 @@ def add_node(api: Api, name: str, gpus: int, labels: dict[str, str]) -> None:
     """Create the node and wait until the scheduler would use it; ApiError if it exists."""
     api.create(node(name, gpus, labels))
     api.wait_for("Ready", f"node/{name}", seconds=READY_SECONDS)
+
+    def has_no_taint() -> bool:
+        """The controller manager takes that of a node which is not ready away a moment after it is."""
+        return not api.get(f"node/{name}")["spec"].get("taints")
+
+    wait_until(has_no_taint, READY_SECONDS, f"node {name} without a taint")
 
 
 def node(name: str, gpus: int, labels: dict[str, str]) -> dict[str, object]:

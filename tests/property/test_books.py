@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from webhook.ledger.account import Entry
 from webhook.ledger.books import SlotSums
@@ -14,6 +15,7 @@ TEN = Decimal(10)
 ROWS = QuotaRow(TEN), QuotaRow(TEN, "a"), QuotaRow(TEN, "b"), QuotaRow(TEN, None, "x"), QuotaRow(TEN, "a", "x")
 TENANT = Tenant("t", rows=ROWS)
 OWNERS = st.sampled_from(["", "g0", "g1", "rs"])
+REPLACED = "p0", "p1"
 GPUS = st.integers(0, 4).map(Decimal)
 
 
@@ -37,17 +39,21 @@ def gangs() -> st.SearchStrategy[Entry]:
 
 
 def pods() -> st.SearchStrategy[Entry]:
-    """Pods of these gangs or of none, of which some have one name, and some replace others."""
-    return st.builds(
+    """Pods of these gangs or of none, of which some have one name, and some replace others.
+
+    A pod that is replaced stands in its own slot: drafts put nobody into the slot of one that shares a slot.
+    """
+    some = st.builds(
         Entry,
         uid=st.sampled_from([f"p{number}" for number in range(6)]),
         namespace=st.just("n"),
         name=st.sampled_from(["web-0", "web-1", ""]),
         of=OWNERS,
-        slot=st.sampled_from(["", "", "p0", "p1"]),
+        slot=st.sampled_from(["", "", *REPLACED]),
         wants=st.tuples(charges()),
         instead_of=st.one_of(st.none(), st.none(), st.builds(Charge, GPUS, st.just("a"))),
     )
+    return some.map(lambda each: replace(each, slot="") if each.uid in REPLACED else each)
 
 
 def sums() -> st.SearchStrategy[Entry]:
