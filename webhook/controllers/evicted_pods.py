@@ -150,7 +150,7 @@ NOT_SEEN = Outcome("unknown")
 class Followed(msgspec.Struct, frozen=True):
     """What became of a victim, as far as it could be seen. `of`: its controller, else itself; `gone`: before we looked.
 
-    `told` lacks the preemptor still, and is None where the victim is gone or nobody's concern.
+    `told` lacks the preemptor still, and is None where nothing is known of the victim, or it is nobody's concern.
     """
 
     of: OwnerReference
@@ -191,8 +191,10 @@ class EvictedPods:
         itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
         seen = await self._read(who)
         victim = self._shown(seen) if seen and seen.preempted else None
-        if seen is None or victim is None or not _concerns_us(victim):
-            return Followed(itself, gone=seen is None)
+        if seen is None:  # what is known now may be forgotten when this process leads again
+            return Followed(itself, self._told_of_gone(event, maybe=False), gone=True)
+        if victim is None or not _concerns_us(victim):
+            return Followed(itself)
         async with self._turns:
             end = await end_of(self._client, who.namespace, who.name, who.uid)
         seconds = None if late else seconds_since(event.time)  # it may have ended before we looked
@@ -226,13 +228,20 @@ class EvictedPods:
         Where this process has not `led` since then, and so does not know even that, it is taken for ours if a pod that
         holds GPUs took its place.
         """
-        who, preemptor = event.victim, self._known(event.by)
-        if not ended.gone:
-            return replace(ended.told, preemptor=preemptor) if ended.told else None
-        # What is known of it, if it was of that name: an event may bear the uid of anybody's pod.
-        found = self._known(who.uid)
+        preemptor = self._known(event.by)
+        told = ended.told or (
+            self._told_of_gone(event, maybe=not led and preemptor is not None) if ended.gone else None
+        )
+        return replace(told, preemptor=preemptor) if told else None
+
+    def _told_of_gone(self, event: Preempted, *, maybe: bool) -> Preemption | None:
+        """What is known of a victim, if it was of that name: an event may bear the uid of anybody's pod.
+
+        `maybe`: it may have been ours though nothing is known of it.
+        """
+        who, found = event.victim, self._known(event.victim.uid)
         victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
-        if victim is None and not led and preemptor is not None:
+        if victim is None and maybe:
             tenant = self._tenant_name(who.namespace) or ""
             victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
@@ -240,7 +249,7 @@ class EvictedPods:
         held, evicted_at, lost = self._last_held(who.uid), _at(event.time), None
         if held is not None and evicted_at is not None:
             lost = work_since(held.charge.gpus, evicted_at, self._last_save(who.uid), None)
-        return preemption_of(event.time, event.node, victim, preemptor, NOT_SEEN, None, lost)
+        return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
         """The pod, if it still exists."""

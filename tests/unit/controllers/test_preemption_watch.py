@@ -15,7 +15,7 @@ from webhook.cluster.pod_informer import SeenPod, seen_pod
 from webhook.controllers import evicted_pods
 from webhook.controllers.evicted_pods import EvictedPods, Followed, Preempted, Victim
 from webhook.controllers.preemption_watch import PreemptionWatch
-from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, Unreachable
+from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, NotFound, Unreachable
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
 from webhook.policy.checkpoint.work_lost import ContainerEnd, LastSave, Outcome, Work
@@ -141,3 +141,13 @@ async def test_who_took_its_place_may_be_seen_later_than_the_event() -> None:
     held["p"] = Holding("research", Charge(Decimal(8), "gpu-training"))
     await waiting
     await evicted().until_known(EVENT)  # one that holds no GPUs is not waited for without end
+
+
+async def test_what_was_known_of_a_victim_is_told_by_who_leads_again_and_has_forgotten_it() -> None:
+    held = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"), name="batch")}
+    pods = evicted(Hiccups(NotFound("gone", 404)), held=held)
+    gone = await pods.follow(PREEMPTED)
+    held.clear()
+    told = pods.preemption(PREEMPTED, gone, led=True)
+    assert told is not None
+    assert (told.victim.tier, told.saved) == ("gpu-batch", "unknown")
