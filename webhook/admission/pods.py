@@ -94,9 +94,8 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 4. Behind our gate it waits for its turn, if it could ever have room or adds nothing to what its gang has. The
         #    leader books it, and opens.
-        charged = _charged(decision)
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
-            told = pod_told(decision, *self._usage(decision))
+            told, charged = pod_told(decision, *self._usage(decision)), _charged(decision)
             if not (told.refusal and charged):
                 return verdict.fitted(told)
             booking = await self._booking(decision, request, *charged)

@@ -126,7 +126,8 @@ class Draft:
         # 2. Gangs are bounded, and so are changes of one that are under way.
         if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
             return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
-        stays = [each for each in known if each.state != "Reserved" or not _asks_alike(each, promise)]
+        terms = promise.generation, promise.wants  # another attempt has the same
+        stays = [each for each in known if each.state != "Reserved" or (each.generation, each.wants) != terms]
         if sum(each.state == "Reserved" for each in stays) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
@@ -271,11 +272,6 @@ def open_tries(pods: Iterable[Entry]) -> dict[str, str]:
         elif not _is_replaceable(each):
             used.add(slot)
     return {slot: name for slot, name in tries.items() if slot not in used}
-
-
-def _asks_alike(one: Entry, other: Entry) -> bool:
-    """Tell whether two reservations of a gang are attempts at the same generation with the same GPUs."""
-    return (one.generation, one.wants) == (other.generation, other.wants)
 
 
 def gang_to_book(booking: GangBooking) -> Entry:

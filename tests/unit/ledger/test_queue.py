@@ -9,6 +9,7 @@ from tests.unit.clock import Clock
 from webhook.ledger import draft
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.books import usage_of
+from webhook.ledger.leader import pod_view
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.queue_booking import book_queue
 from webhook.ledger.leader.rewrite import rewritten
@@ -225,3 +226,17 @@ def test_a_pod_that_can_be_of_no_gang_is_booked_alone(seen: str) -> None:
         view.workloads.observe("job", Declared("Job.batch", namespace, "job", 1, charges))
     copy, _ = booked(an_account(), view)
     assert reserved(copy.account) == ["one"]
+
+
+def test_pods_of_very_many_makers_are_not_taken_for_missing_because_another_maker_is_new() -> None:
+    """An account has the counts of so many, and of one more the last is left out."""
+    pods = {f"p{n}": a_holding(f"p{n}", controller=f"m{n}") for n in range(pod_view.MOST_COUNTED)}
+    account = rewritten(an_account(), a_view(**pods), has_queue=True)
+    assert len(account.pod_counts) == pod_view.MOST_COUNTED
+    heir = a_view(**pods, new=a_holding("new", controller="a"))
+    heir.inherit(account)
+    assert list(heir.ended.of(account.namespaces)) == []
+    del pods["p0"]
+    heir = a_view(**pods)
+    heir.inherit(account)
+    assert [each.maker for each in heir.ended.of(account.namespaces)] == ["m0"]

@@ -105,15 +105,22 @@ class PodView:
 
     def counts(self, namespaces: Iterable[str], gangs: Container[GangKey]) -> tuple[PodCount, ...]:
         """Return how many pods each maker has, without those of `gangs` and preempted ones; of many makers some."""
+        found = sorted(self._alike_in(namespaces, gangs).items(), key=str)
+        return tuple(
+            PodCount(namespace=namespace, maker=maker, pods=pods, each=Charge(gpus=gpus, tier=tier, flavor=flavor))
+            for (namespace, maker, (tier, flavor), gpus), pods in found[:MOST_COUNTED]
+        )
+
+    def _alike_in(
+        self, namespaces: Iterable[str], gangs: Container[GangKey]
+    ) -> Counter[tuple[str, str, "Bucket", Decimal]]:
+        """Return how many pods have the same namespace, maker and GPUs, of all makers."""
         found = Counter[tuple[str, str, Bucket, Decimal]]()
         for namespace in namespaces:
             for (maker, of, bucket, gpus), pods in self._counts.get(namespace, {}).items():
                 if (namespace, of) not in gangs:
                     found[namespace, maker, bucket, gpus] += pods
-        return tuple(
-            PodCount(namespace=namespace, maker=maker, pods=pods, each=Charge(gpus=gpus, tier=tier, flavor=flavor))
-            for (namespace, maker, (tier, flavor), gpus), pods in sorted(found.items(), key=str)[:MOST_COUNTED]
-        )
+        return found
 
     def inherit(self, account: Account) -> None:
         """Reserve the slots of pods that the last leader has counted, and that ended while nobody led.
@@ -122,8 +129,8 @@ class PodView:
         """
         preempted = (each for each in account.entries if each.is_pod and each.preempted and each.uid not in self._pods)
         now, missing = Counter[tuple[str, str]](), list[PodCount]()
-        for each in self.counts(account.namespaces, account.gangs):
-            now[each.namespace, each.maker] += each.pods
+        for (namespace, maker, *_), pods in self._alike_in(account.namespaces, account.gangs).items():
+            now[namespace, maker] += pods
         for entry in account.reserved:
             now[entry.namespace, entry.maker] += entry.is_pod and entry.uid not in self._pods
         for each in account.pod_counts:
