@@ -162,7 +162,7 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
 
     here = f"--namespace={line.namespace}"
     why = asked("why-pending", "behind", here)
-    assert "gpu-tiers.dev/quota: the quota of its tenant has no room for it yet." in why
+    assert "gpu-tiers.dev/quota: it is queued by the quota of its tenant." in why
     behind = f"It waits for 2 GPUs behind Job/gang, which comes before it in the line of tenant {tenant}; place 2 of 2."
     assert behind in why
     assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why

@@ -127,7 +127,8 @@ class CreateChecks:
             if exceed == "Warn" and fair and CANT_START in warning:
                 self._fail("says that it can't start, and it runs", subject, warning=warning)
             serves = kind == "LeaderWorkerSet"  # to what serves no lower tier is lent
-            if exceed == "Demote" and CANT_START in warning and not serves and self._has_room_below(tenant, more):
+            lower = fair and exceed == "Demote" and not serves and self._has_room_below(tenant, more)
+            if lower and CANT_START in warning:
                 self._fail("says that it can't start, and it runs lower", subject, warning=warning)
 
     def _refused_workload(self, subject: str, tree: Tree, old: Tree | None, reply: Reply, tenant: str) -> None:

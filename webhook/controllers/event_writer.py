@@ -1,7 +1,8 @@
 """Writes events beside the reviews, bounded in number: each at most every ten seconds, and all at ten a second.
 
-What happens again counts in one Event for each object and reason. It is of core/v1, as the Job controller's
-FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal's numbers would stay the first ones.
+What happens again counts in one Event for each object, reason and related object. It is of core/v1, as the Job
+controller's FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal's numbers would stay the
+first ones.
 """
 
 import asyncio
@@ -42,6 +43,12 @@ class Regarding(msgspec.Struct, frozen=True):
     uid: str
     namespace: str = ""
 
+    @property
+    def reference(self) -> Tree:
+        """As an Event refers to it."""
+        named = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
+        return named | ({"namespace": self.namespace} if self.namespace else {})
+
     @classmethod
     def of(cls, found: OwnerReference, namespace: str) -> Self:
         """An object of a namespace, as a reference names it."""
@@ -70,6 +77,7 @@ class EventSeries:
     regarding: Regarding
     reason: str
     message: str = ""
+    related: Regarding | None = None
     pending: int = 0
     due: float = 0.0
     stored: Stored | None = None
@@ -91,13 +99,12 @@ class EventSeries:
 
     def created(self, new: int, now: str) -> Tree:
         """The event as it is written first, after so many times."""
-        about = self.regarding
-        regarding = {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": self._name, "namespace": self._namespace},
-            "involvedObject": regarding | ({"namespace": about.namespace} if about.namespace else {}),
+            "involvedObject": self.regarding.reference,
+            **({"related": self.related.reference} if self.related else {}),
             "type": "Normal" if self.reason in CALM else "Warning",
             "reason": self.reason,
             "message": self.message,
@@ -119,7 +126,8 @@ class EventSeries:
 
     @property
     def _name(self) -> str:
-        told_apart = hashlib.sha256(f"{self.regarding.uid} {self.reason}".encode()).hexdigest()[:16]
+        of_what = f"{self.regarding.uid} {self.reason} {self.related.uid if self.related else ''}"
+        told_apart = hashlib.sha256(of_what.rstrip().encode()).hexdigest()[:16]
         return f"{self.regarding.name[:LONGEST_NAME].rstrip('-.')}.{told_apart}"
 
 
@@ -158,29 +166,32 @@ class EventWriter:
         self._interval = interval
         self._pause = pause
         self._clock = clock
-        self._series: OrderedDict[tuple[str, str], EventSeries] = OrderedDict()
+        self._series: OrderedDict[tuple[str, str, str], EventSeries] = OrderedDict()
         self._woken = asyncio.Event()
         self._failing = False
         self._wrote = asyncio.Condition()
 
-    def add(self, regarding: Regarding, reason: str, message: str) -> None:
-        key = (regarding.uid, reason)
-        series = self._series.setdefault(key, EventSeries(regarding, reason))
+    def add(self, regarding: Regarding, reason: str, message: str, related: Regarding | None = None) -> None:
+        """Tell of an object that it happened; `related` is the other object that it happened to or came from."""
+        key = (regarding.uid, reason, related.uid if related else "")
+        series = self._series.setdefault(key, EventSeries(regarding, reason, related=related))
         series.add(message)
         self._series.move_to_end(key)
         if len(self._series) > MOST_SERIES:
             self._series.popitem(last=False)
         self._woken.set()
 
-    async def written(self, regarding: Regarding, reason: str) -> None:
+    async def written(self, regarding: Regarding, reason: str, related: Regarding | None = None) -> None:
         """Wait until all that was added of it is stored, or was refused; not for ever."""
+        key = (regarding.uid, reason, related.uid if related else "")
+
+        def pending() -> int:
+            found = self._series.get(key)
+            return found.pending if found else 0
+
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), self._wrote:
-                await self._wrote.wait_for(lambda: not self._pending(regarding, reason))
-
-    def _pending(self, regarding: Regarding, reason: str) -> int:
-        found = self._series.get((regarding.uid, reason))
-        return found.pending if found else 0
+                await self._wrote.wait_for(lambda: not pending())
 
     async def run(self) -> None:
         while True:

@@ -210,7 +210,7 @@ class EvictedPods:
             return None
         saved = saved_last(end.containers.values(), outcome, evicted_at) or self._last_save(event.victim.uid)
         ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
-        ended = max(ends, default=evicted_at)
+        ended = max([*ends, *([evicted_at] if evicted_at else [])], default=None)  # clocks of machines differ
         held = self._last_held(event.victim.uid)  # with what it holds by claims
         gpus = held.charge.gpus if held else demand_of(seen, (), policy)
         return None if ended is None else work_since(gpus, ended, saved, seen.began)

@@ -124,8 +124,9 @@ class PreemptionRecorder(msgspec.Struct, frozen=True):
         except Unreadable:
             workload = of
         about = Regarding.of(workload, victim.namespace)
-        self.writer.add(about, EVENT, preemption.sentence)
-        await self.writer.written(about, EVENT)
+        related = Regarding("v1", "Pod", victim.name, victim.uid, victim.namespace)
+        self.writer.add(about, EVENT, preemption.sentence, related)
+        await self.writer.written(about, EVENT, related)
 
 
 ROUND_SECONDS = 5.0

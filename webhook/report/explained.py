@@ -10,7 +10,7 @@ from webhook.policy.assignment.assigned_by import parsed
 from webhook.report.object_verdict import ObjectVerdict
 from webhook.report.shown import Gpus, Shown
 from webhook.report.tenants import RowShown
-from webhook.report.waiting import RefusedPods
+from webhook.report.waiting import Eviction, RefusedPods
 from webhook.sentences.sentence import sentence
 
 
@@ -104,7 +104,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     tenant: TenantOfIt | None = None
     gang: GangShown | None = None
     refused: RefusedPods | None = None
-    last_eviction: str = ""
+    last_eviction: Eviction | None = None
     changes: tuple[str, ...] = ()
     held: str = ""
     unread: tuple[str, ...] = ()

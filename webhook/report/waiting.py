@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Literal
 
+from webhook.kube.wire import RFC_3339
 from webhook.objects.pods import QUOTA_GATE
-from webhook.objects.view import Tree
+from webhook.objects.view import Tree, at
 from webhook.report.pending import Room
 from webhook.report.shown import Shown
 
@@ -97,10 +98,15 @@ def _same(event: Tree, about: Tree) -> bool:
 
 def _told(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
     for event in events:
-        series = event.get("series") or {}
-        last = _time(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
+        last = told_at(event)
         if event.get("reason") in REASONS and last is not None:
             yield last, _time(event.get("firstTimestamp") or event.get("eventTime")) or last, event
+
+
+def told_at(event: Tree) -> datetime | None:
+    """When an Event was told last; None where it does not say."""
+    series = event.get("series") or {}
+    return _time(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
 
 
 def _count(event: Tree) -> int:
@@ -126,12 +132,36 @@ def long_time(time: timedelta) -> str:
     return "1 second"
 
 
+class Eviction(Shown, frozen=True):
+    """An eviction that was told of: by gpu-tiers, once its outcome was known, else by the scheduler."""
+
+    at: datetime
+    told: str
+
+    def __str__(self) -> str:
+        return f"{self.told} (told at {self.at.strftime(RFC_3339)})"
+
+
+JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
+"""The Job controller waits so long after a failed pod, twice as long after each further one, and no longer than that
+(pkg/controller/job/job_controller.go in kubernetes). A pod that is deleted fails too, however it ends."""
+
+
+def next_pod_of_job(failed: int, last: datetime) -> datetime:
+    """When a Job's controller makes its next pod at the latest, after so many that failed, the last one at that time.
+
+    A pod that succeeded since the first of them makes it earlier.
+    """
+    doublings = min(max(failed - 1, 0), 6)
+    return last + min(JOB_BACK_OFF * (1 << doublings), LONGEST_BACK_OFF)
+
+
 State = Literal["running", "ended", "ending", "gated", "starting", "unscheduled"]
 
 PENDING: tuple[State, ...] = ("gated", "unscheduled", "starting")
 
 _GATES = {
-    QUOTA_GATE: "the quota of its tenant has no room for it yet",
+    QUOTA_GATE: "it is queued by the quota of its tenant",
     "kueue.x-k8s.io/admission": "Kueue has not admitted it",
     "kueue.x-k8s.io/topology": "Kueue has not chosen its nodes",
     "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of its job",
@@ -183,6 +213,13 @@ def standing(pod: Tree) -> Standing:
     if node:
         return Standing("starting", f"It has its place on {node}, and its containers are starting{_slow(status)}.")
     return Standing("unscheduled", "It has no node yet.")
+
+
+def failed_at(pod: Tree) -> datetime | None:
+    """When the last container of a pod ended that has failed; None where it has not, or nothing tells."""
+    status = pod.get("status") or {}
+    ends = [_time(at(each, "state.terminated.finishedAt")) for each in status.get("containerStatuses") or ()]
+    return max(filter(None, ends), default=None) if status.get("phase") == "Failed" else None
 
 
 def gates_said(gates: Iterable[str]) -> str:

@@ -1,11 +1,11 @@
 """What a controller was told, and when it tries again, from events as Kubernetes writes them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from webhook.report.waiting import RefusedPods, refused_pods
+from webhook.report.waiting import RefusedPods, next_pod_of_job, refused_pods
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 NO_ROOM = "exceeded quota: tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."
@@ -102,3 +102,8 @@ def test_an_outage_of_ours_is_no_refusal_of_ours_and_none_of_another() -> None:
     refused = found(event("11:58:00", "11:59:00", message=told))
     assert (refused.ours, refused.unreached) == (False, True)
     assert not found(event("11:58:00", "11:59:00", message=told.replace("gpu-tiers", "another"))).unreached
+
+
+@pytest.mark.parametrize(("failed", "seconds"), [(0, 10), (1, 10), (2, 20), (4, 80), (7, 600), (2000, 600)])
+def test_a_job_makes_its_next_pod_later_after_each_that_failed(failed: int, seconds: int) -> None:
+    assert next_pod_of_job(failed, NOW) == NOW + timedelta(seconds=seconds)

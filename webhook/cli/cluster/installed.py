@@ -77,7 +77,7 @@ async def policy_in_force(client: Client, named: str | Path | None, *, instead: 
     try:
         return policy_named(named) if named is not None else answering(await installed_policy(client, instead))
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {role_for(error)}"]) from None
+        raise ConfigError("the cluster", [f"{error.said or error}. {role_for(error)}. Without it: {instead}"]) from None
 
 
 def which_answers(found: InstalledPolicy) -> str:

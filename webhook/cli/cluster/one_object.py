@@ -6,6 +6,7 @@ from typing import Self
 
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.cli.cluster.reader import ClusterReader, cluster_reader
 from webhook.cli.manifests.judge import Judge, judge_of
@@ -22,7 +23,7 @@ from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.versions import Version, Versions
 from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Unreadable
-from webhook.objects.view import Tree, view
+from webhook.objects.view import Tree, at, view
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
@@ -30,7 +31,7 @@ from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part
-from webhook.report.waiting import REASONS, RefusedPods, refused_pods
+from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, told_at
 
 
 class AskedCluster(msgspec.Struct, frozen=True):
@@ -116,6 +117,8 @@ class _Readable(LiveLookups, frozen=True, kw_only=True):
         return ()
 
 
+PREEMPTED = "Preempted"
+"""The reason of the scheduler's own event on a pod that it evicts."""
 _TOLD_BY_EVENTS = "what events tell of refusals, evictions and the scheduler"
 
 
@@ -150,20 +153,29 @@ async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tr
     return await asked.reader.objects("events", namespace, where, _TOLD_BY_EVENTS, of_those)
 
 
-async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[[Tree], bool]) -> str:
-    """Return gpu-tiers' last event about an eviction, of those that concern an object; "" where there is none."""
-    theirs = filter(concerns, await _events(asked, namespace, f"reason={EVENT}") or ())
-    newest = max(theirs, key=lambda each: str(each.get("lastTimestamp") or ""), default={})
-    return str(newest.get("message") or "")
+async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Eviction | None:
+    """Return the last eviction of a pod of this name, which may be gone: as gpu-tiers tells it, else the scheduler."""
+    ours = await _events(asked, namespace, f"reason={EVENT}") or ()
+    about_it = f"reason={PREEMPTED},involvedObject.kind=Pod,involvedObject.name={name}"
+    if found := _last_eviction(each for each in ours if at(each, "related.name") == name):
+        return found
+    theirs = _last_eviction(await _events(asked, namespace, about_it) or ())
+    return replace(theirs, told=f"the scheduler says: {theirs.told}") if theirs else None
 
 
-async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> str:
-    """Return the last event about the eviction of a pod, or of what makes it."""
+def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
+    found = ((told_at(each), str(each.get("message") or "")) for each in events)
+    return max((Eviction(when, told) for when, told in found if when), key=lambda each: each.at, default=None)
+
+
+async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:
+    """Return the last eviction of a pod, or of what makes it, as gpu-tiers tells it."""
     controller, uids = of.controller, {of.uid}
     if controller is not None:
         owners = await asked.cluster.lookups.owners(namespace, controller, asked.policy.kinds)
         uids |= {controller.uid, *(each.uid for each in owners)}
-    return await last_eviction(asked, namespace, lambda event: (event.get("involvedObject") or {}).get("uid") in uids)
+    ours = await _events(asked, namespace, f"reason={EVENT}") or ()
+    return _last_eviction(each for each in ours if at(each, "involvedObject.uid") in uids)
 
 
 async def _made_by(

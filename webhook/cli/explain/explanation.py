@@ -25,7 +25,7 @@ from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, view
+from webhook.objects.view import Tree, at, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
@@ -83,7 +83,8 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         refused=refused,
         last_eviction=await eviction_of(asked, document.namespace, view(tree, Named).metadata),
     )
-    complete = _has_all_pods(document, there, finding)
+    exist, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
+    complete = has_all_pods(document, exist, due)
     if complete:
         there = replace(there, refused=None)
     if asked.reader.sure:
@@ -140,12 +141,14 @@ def _main(parts: list[NewPod]) -> NewPod | None:
     return max(decided, key=lambda each: each.weight, default=parts[0] if parts else None)
 
 
-def _has_all_pods(document: Document, there: Explained, finding: Finding) -> bool:
-    """Tell whether a workload has all the pods that it asks for, so that its next one replaces another."""
-    found, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
-    if document.group == "apps" and "replicas" in (document.tree.get("status") or {}):
-        found = min(found, document.tree["status"].get("updatedReplicas", 0))  # the others are of an old template
-    return 0 < due <= found
+def has_all_pods(document: Document, exist: int, due: int) -> bool:
+    """Tell whether a workload has all the pods that are `due`, so that its next one replaces one that is there."""
+    status = document.tree.get("status") or {}
+    if document.group == "apps" and "replicas" in status:
+        exist = min(exist, status.get("updatedReplicas", 0))  # the others are of an old template
+    if isinstance(completions := at(document.tree, "spec.completions"), int):
+        due = min(due, completions - status.get("succeeded", 0))
+    return 0 < due <= exist and at(document.tree, "spec.schedule") is None  # a CronJob's next Job is another one
 
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:

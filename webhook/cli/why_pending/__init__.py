@@ -53,7 +53,7 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
     try:
         tree = await object_named(asked.reader.client, asked.policy.kinds, namespace, kind, name)
     except BadInput:
-        gone = await why_gone(asked, namespace, name)
+        gone = await why_gone(asked, namespace, name) if kind in ("", "pod", "pods", "po") else None
         if gone is None:
             raise
         return gone
@@ -63,7 +63,7 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
     else:
         await controller_has_tried(asked, document)
         found = await workload_waits(asked, document, datetime.now(UTC))
-    last = await eviction_of(asked, document.namespace, view(tree, Named).metadata) if found.waits else ""
+    last = await eviction_of(asked, document.namespace, view(tree, Named).metadata) if found.waits else None
     told = (f"Its last eviction: {last}.",) if last else ()
     return replace(found, sentences=(*found.sentences, *told), unread=asked.reader.missing(OF_NOW))
 

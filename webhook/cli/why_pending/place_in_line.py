@@ -36,7 +36,8 @@ def in_line(tenant: TenantShown, place: PlaceShown | None) -> Iterator[str]:
     line = tenant.held.line
     if place is not None:
         yield _why(tenant, place)
-        yield from _before(line[: place.nth - 1])
+        of_its_tier = place.short.partition(" on ")[0] == place.tier  # who draws on other rows is not in its way
+        yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_its_tier])
     elif tenant.held.workloads > len(line):
         yield (
             f"It is not among the first {len(line)} of the {tenant.held.workloads} workloads that wait in the line of "

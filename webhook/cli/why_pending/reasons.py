@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import (
     AskedCluster,
-    last_eviction,
+    eviction_of,
+    eviction_of_pod,
     last_refusal,
     pods_of_workload,
 )
-from webhook.cli.explain.explanation import kubectl_name, refusal_of, running_pods
+from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of, running_pods
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
@@ -21,7 +22,7 @@ from webhook.cluster.pod_listing import PodSummary, lost_pods
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.workloads.kind_table import KindRow
@@ -31,7 +32,10 @@ from webhook.report.waiting import (
     PENDING,
     RefusedPods,
     WhyPending,
+    failed_at,
     kueue_says,
+    long_time,
+    next_pod_of_job,
     standing,
 )
 
@@ -80,8 +84,7 @@ def _ending(tree: Tree) -> PodSummary:
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
     """The answer about a pod that is not there: by whom it was evicted; None where nothing tells of that."""
-    of_it = f"{namespace}/{pod} "
-    evicted = await last_eviction(asked, namespace, lambda event: str(event.get("message")).startswith(of_it))
+    evicted = await eviction_of_pod(asked, namespace, pod)
     return WhyPending(f"Pod/{pod}", namespace, (f"It is gone: {evicted}.",)) if evicted else None
 
 
@@ -140,6 +143,8 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
     refused = await last_refusal(asked, document.namespace, document.uid, pods or ())
+    if refused is not None and has_all_pods(document, len([*running_pods(pods or ())]), _due(asked, document)):
+        refused = None  # all its pods were let in, or what was refused was a change of it
     if refused is None and not waiting:
         return await _without_refusal(asked, document, found, pods)
     if refused is None:
@@ -155,11 +160,17 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
     return f"{waiting} of its {pods} pods {'are' if waiting > 1 else 'is'} pending, such as {pod}."
 
 
+def _due(asked: AskedCluster, document: Document) -> int:
+    """Return how many pods it asks for; 0 where that can't be read."""
+    row = asked.policy.kinds.by_kind.get(document.group_kind)
+    return sum(_counts(document.tree, row)) if row else 0
+
+
 def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
     if not waiting:
         return "Its pods are refused"
-    row, there = asked.policy.kinds.by_kind.get(document.group_kind), len([*running_pods(pods)])
-    lacks = (sum(_counts(document.tree, row)) if row else 0) - there
+    there = len([*running_pods(pods)])
+    lacks = _due(asked, document) - there
     if lacks <= 0:
         return f"{_of_how_many(pod, len(waiting), len(pods))} Others are refused"
     exist, is_ = ("exists", "is") if there == 1 else ("exist", "are")
@@ -195,16 +206,24 @@ async def _with_refusal(
 async def _without_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, pods: list[Tree] | None
 ) -> WhyPending:
-    if pods and not has_ended(document.tree):
-        running = sum(standing(each).state == "running" for each in pods)
-        told = f"None of its pods is pending: {running} of {len(pods)} run."
-        return replace(found, sentences=(*found.sentences, told))
-    without = _without_pods(asked, document, known=pods is not None)
-    return replace(found, sentences=tuple([each async for each in without]))
+    there = [*running_pods(pods or ())]
+    if there and not has_ended(document.tree):
+        running = sum(standing(each).state == "running" for each in there)
+        told = f"None of its pods is pending: {running} of {len(there)} run."
+        lacks = _due(asked, document) - len(there)
+        backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
+        missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
+        return replace(found, sentences=(*found.sentences, told, *missing), waits=found.waits or bool(backs_off))
+    waits = not has_ended(document.tree) and not _held_back(asked, document)
+    without = _without_pods(asked, document, pods)
+    return replace(found, sentences=tuple([each async for each in without]), waits=waits)
 
 
-async def _without_pods(asked: AskedCluster, document: Document, *, known: bool) -> AsyncIterator[str]:
+async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree] | None) -> AsyncIterator[str]:
     row = asked.policy.kinds.by_kind.get(document.group_kind)
+    backs_off = await _backs_off(asked, document, pods or ())
+    if backs_off:
+        yield backs_off
     if has_ended(document.tree):
         yield f"It has {_end_of(document.tree)}, and makes no pods any more."
     elif held_back := _held_back(asked, document):
@@ -217,10 +236,28 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
         last = at(document.tree, "status.lastScheduleTime")
         yield f"It makes pods by its schedule, {schedule}: {f'last at {last}' if last else 'none was due yet'}."
     elif asked.reader.sure and (refusal := refusal_of(await asked.judge.finding(document), booked=False)):
-        yield f"It has no pod, and no event tells of a refusal. One would be refused now: {refusal}"
-    elif known and not asked.reader.told:
+        no_pod = "That one" if backs_off else "It has no pod, and no event tells of a refusal. One"
+        yield f"{no_pod} would be refused now: {refusal}"
+    elif pods is not None and not backs_off and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+
+
+async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
+    """Return when a Job's controller makes its next pod, whose last one has failed or was evicted; "" for no such Job.
+
+    What it counts it keeps in its memory, so this is the latest time.
+    """
+    evicted = await eviction_of(asked, document.namespace, view(document.tree, Named).metadata)
+    failed, ends = at(document.tree, "status.failed"), [*filter(None, map(failed_at, pods))]
+    ended = document.kind != "Job" or has_ended(document.tree) or _held_back(asked, document)
+    last = max([*ends, *([evicted.at] if evicted else [])], default=None)
+    if ended or last is None or not (failed or evicted):
+        return ""
+    left = next_pod_of_job(failed if isinstance(failed, int) else 1, last) - datetime.now(UTC)
+    why = "was evicted" if evicted and evicted.at >= last else "has failed"
+    when = f"within {long_time(left)}" if left > timedelta() else "at any moment"
+    return f"Its last pod {why}. The Job controller waits longer after each that fails: the next one comes {when}."
 
 
 def _held_back(asked: AskedCluster, document: Document) -> str:

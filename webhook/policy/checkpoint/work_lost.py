@@ -39,10 +39,12 @@ def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: flo
     """The work of so many GPUs since a pod saved, or since its start where no save is known; None: not known either.
 
     A save from before its start is that from which it goes on, and what came of the time between is another pod's loss.
-    Clocks of machines differ, so an end may seem to come before its save.
+    Clocks of machines differ, so an end may seem to come before its save, or before its start: then nothing is known.
     """
     since = max(saved.at, started or 0.0) if saved else started
-    return None if since is None else Work(float(gpus) * max(0.0, until - since), exact=saved is not None)
+    if since is None or (saved is None and until <= since):
+        return None
+    return Work(float(gpus) * max(0.0, until - since), exact=saved is not None)
 
 
 def summed(parts: Iterable[Work]) -> Work:

@@ -29,6 +29,7 @@ def test_of_a_pod_that_goes_on_from_a_save_before_its_start_its_own_work_counts(
 
 def test_a_pod_that_has_not_begun_has_nothing_that_is_known() -> None:
     assert work_since(EIGHT, EVICTED, None, None) is None
+    assert work_since(EIGHT, EVICTED, None, EVICTED + 1) is None, "one machine's clock is ahead: 0 would be a lie"
 
 
 def test_a_clock_that_is_ahead_makes_no_negative_loss() -> None:

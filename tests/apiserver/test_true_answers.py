@@ -1,0 +1,61 @@
+"""What why-pending says in the minutes when somebody needs it: it follows from what is, and events are its evidence."""
+
+import re
+
+import pytest
+
+from .asking import running, why
+from .installed import Installed, gpu_job, gpu_pod
+from .queue import Line
+
+pytestmark = pytest.mark.apiserver
+
+
+def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_comes(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    nightly = gpu_job("nightly", 4, node)
+    nightly["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-batch"}
+    assert installed.create(nightly, namespace).code == 0
+    installed.eventually(lambda: "1 of 1 run" in why(installed, namespace, "job/nightly"), "a full node")
+    (pod,) = (each["metadata"]["name"] for each in installed.get("pods", namespace)["items"])
+    assert installed.create(gpu_pod("urgent", 4, tier="gpu-training", node=node), namespace).code == 0
+    installed.eventually(lambda: running(installed, namespace, "urgent"), "what evicts it")
+    told: list[str] = []
+
+    def backs_off() -> bool:
+        told[:] = [why(installed, namespace, "job/nightly")]
+        return "Its last pod was evicted." in told[0]
+
+    installed.eventually(backs_off, "its back-off")
+    assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", told[0])
+    evicted = rf"Its last eviction: {namespace}/{pod} \(gpu-batch\) was evicted from {node} for {namespace}/urgent "
+    assert re.search(evicted + r".*\(told at \S+Z\)\.", told[0])
+    assert "no event tells of a refusal" not in told[0]
+
+
+def test_of_each_evicted_pod_of_a_gang_is_told_who_took_its_gpus(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    line = Line(installed, namespace, node)
+    line.create(line.job("sweep", pods=4, tier="gpu-batch"))
+    installed.eventually(lambda: len(line.running()) == 4, "a full node")
+    pods = line.running()
+    line.create(line.pod("urgent", gpus=4))
+    installed.eventually(lambda: "urgent" in line.running(), "what evicts them")
+    evicted = re.compile(r"It is gone: (.+ was evicted from|the scheduler says: Preempted by pod) ")
+    installed.eventually(lambda: all(evicted.search(why(installed, namespace, pod)) for pod in pods), "their evictions")
+
+
+def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    assert installed.create(gpu_job("train", 1, node), namespace).code == 0
+    installed.eventually(lambda: "1 of 1 run" in why(installed, namespace, "job/train"), "its pod")
+    answer = installed.cluster.kubectl(
+        "label", "job/train", "gpu-tiers.dev/tier=gpu-trainin", "--overwrite", f"--namespace={namespace}", check=False
+    )
+    assert answer.code == 1, answer.stdout
+    told = why(installed, namespace, "job/train")
+    assert "None of its pods is pending: 1 of 1 run." in told
+    assert "refused" not in told
