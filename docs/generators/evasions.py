@@ -1,5 +1,7 @@
 """The table of docs/security.md that says how each attempt to get round gpu-tiers is answered."""
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import yaml
@@ -13,11 +15,15 @@ def evasions() -> str:
     """A table for each group of attempts."""
     groups = yaml.safe_load(ATTEMPTS.read_text(encoding="utf-8"))
     return "\n\n".join(
-        f"### {group['about']}\n\n{table(('attempt', 'answer'), [_row(each) for each in group['attempts']])}"
-        for group in groups
+        f"### {group['about']}\n\n{table(('attempt', 'answer'), list(_rows(group['attempts'])))}" for group in groups
     )
 
 
-def _row(attempt: dict[str, str]) -> tuple[str, str]:
-    told = "story" in attempt or attempt["answer"].startswith("let in: ")
-    return attempt["attempt"], attempt["answer"] if told else code(attempt["answer"])
+def _rows(attempts: Iterable[dict[str, str]]) -> Iterator[tuple[str, str]]:
+    """A row for each attempt. Attempts with the same answer follow each other, and the first one shows it."""
+    found = list(attempts)
+    answers = [attempt["answer"] for attempt in found]
+    for answer, same in groupby(sorted(found, key=lambda each: answers.index(each["answer"])), lambda it: it["answer"]):
+        for number, attempt in enumerate(same):
+            told = "story" in attempt or answer.startswith("let in: ")
+            yield attempt["attempt"], "the same" if number else answer if told else code(answer)

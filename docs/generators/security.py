@@ -63,7 +63,7 @@ def _explained(role: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The rules below each comment; those below none are of the reason before."""
     for part in re.split(r"^(?=#)", role, flags=re.MULTILINE):
         comment = " ".join(line.removeprefix("# ") for line in part.splitlines() if line.startswith("#"))
-        yield comment or "The certificate that the webhook makes for itself.", yaml.safe_load(part) or []
+        yield comment or "The certificate that the webhook creates.", yaml.safe_load(part) or []
 
 
 def _named(rule: dict[str, Any]) -> str:

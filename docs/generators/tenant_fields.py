@@ -12,7 +12,7 @@ CRD = Path(__file__).resolve().parents[2] / "charts" / "gpu-tiers" / "crds" / "t
 
 _WHY = """\
 Why: the API server refuses a TenantQuota with a field that it does not know, so this page says which there are and what
-each accepts. [Tenants](tenants.md) says what they are for, and `kubectl explain tenantquota.spec` says the same as this
+each accepts. [Quotas](quota.md) says what they are for, and `kubectl explain tenantquota.spec` says the same as this
 page."""
 
 

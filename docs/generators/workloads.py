@@ -74,7 +74,7 @@ def _entry(row: KindRow) -> Iterator[str]:
     labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     said = f" {'Labels' if ',' in labels else 'Label'} on its pods: {labels}." if labels else ""
     named = f" {code(row.class_field)} counts for all pods whose template names no class." if row.class_field else ""
-    gang = " A [gang](tenants.md#gangs)." if row.gang else ""
+    gang = " A [gang](gangs.md)." if row.gang else ""
     scale = f" A scale changes {code(row.scale)}, and is reviewed." if row.scale else ""
     yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{gang}{scale}{said}{named}{_runtime(row)}")
     for templates in row.templates:

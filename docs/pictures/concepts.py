@@ -20,7 +20,7 @@ ROWS = (
     ("gpu-training", 6, ((TRAINING, 4),)),
     ("h100", 4, ((TRAINING, 4),)),
 )
-"""The rows of the tenant in docs/tenants.md, and what one training run of 4 H100s and 6 batch pods hold of each."""
+"""The rows of the tenant in docs/quota.md, and what one training run of 4 H100s and 6 batch pods hold of each."""
 
 SLOTS = (
     ("pods that run by themselves", 3, (("sum of 3 pods", 3, True, 0, 0),)),

@@ -47,7 +47,7 @@ def waits(installed: Installed, namespace: str, job: str) -> bool:
 
 
 def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[str, str], node: str) -> None:
-    """As docs/tenants.md tells it."""
+    """As docs/lending.md tells it."""
     lender, borrower = tenants
     assert installed.create(training("within", 1, node), borrower).code == 0
     installed.eventually(lambda: runs(installed, borrower, "within"), "what is within its quota")

@@ -1,6 +1,6 @@
 """Workloads of a tenant that holds, on a real control plane: what their controllers do while pods wait.
 
-Each story is a row of the table in docs/tenants.md, `Workloads while they wait`.
+Each story is a row of the table in docs/queueing.md, `Workloads in the queue`.
 """
 
 import json

@@ -25,7 +25,7 @@ _QUOTED = re.compile(r"'[^']*'")
 SESSIONS = {
     ("README.md", "What a researcher reads"): "tests/docs/test_quick_start.py",
     ("docs/questions.md", "Why is my pod pending? Who took my GPUs?"): "tests/docs/test_questions.py",
-    ("docs/tenants.md", "Gangs"): "tests/apiserver/test_gangs.py",
+    ("docs/gangs.md", "Gangs"): "tests/apiserver/test_gangs.py",
 }
 """Sections whose ```console blocks show a session, and the test in which it happens."""
 IN_OTHER_HANDS = ("docs/install", "docs/testing-policies")

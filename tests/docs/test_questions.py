@@ -6,7 +6,7 @@ from .markdown import ROOT, page
 
 ANSWERS = ROOT / "tests" / "apiserver" / "answers"
 SHOWN = {
-    "docs/questions.md": ("why-notebook", "why-refused", "why-evicted", "explain-job", "explain-before", "audit"),
+    "docs/questions.md": ("why-notebook", "why-refused", "why-evicted"),
     "docs/testing-policies.md": ("policy-diff-cluster",),
 }
 

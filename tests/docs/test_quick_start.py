@@ -25,7 +25,7 @@ WHERE_IT_RUNS = (
     "docs/lint.md",
     "docs/modes.md",
     "docs/operations.md",
-    "docs/tenants.md",
+    "docs/quota.md",
     "docs/troubleshooting.md",
     "examples/README.md",
 )

@@ -20,7 +20,7 @@ REASONS = (*FAILED_CREATES, "OverQuota", "Refused")
 
 LONGEST_WAIT: Mapping[str, timedelta] = MappingProxyType({"Job": timedelta(minutes=1)})
 ANY_LONGEST_WAIT = timedelta(seconds=1000)
-"""How long a controller waits at most between two tries (docs/tenants.md#when-controllers-try-again)."""
+"""How long a controller waits at most between two tries (docs/quota.md#when-controllers-retry)."""
 SHORTEST_WAIT = timedelta(seconds=1)
 AT_ONCE = timedelta(minutes=1)
 """What a controller and gpu-tiers tell within this time is told of the same: the controller's own word counts."""

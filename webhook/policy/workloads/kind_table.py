@@ -121,7 +121,7 @@ class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
     (tests/apiserver/test_hold_workloads.py) and with JobSet, LeaderWorkerSet, KubeRay, the training operator, Knative
-    (tests/operators), and docs/tenants.md tells it. Of Argo's and Kruise's kinds maxSurge is taken as their CRDs say.
+    (tests/operators), and docs/queueing.md tells it. Of Argo's and Kruise's kinds maxSurge is taken as their CRDs say.
 
     `surge` is the number of pods that a rollout makes beside the old ones, `surge_by_default`: also where nothing
     stands; nothing of it where `unless` is filled. `deadlines` begin when a controller has made the pods, whether or
