@@ -20,6 +20,7 @@ from generators.performance import performance  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
+from generators.questions import questions  # noqa: E402
 from generators.security import security  # noqa: E402
 from generators.suite_schema import suite_schema  # noqa: E402
 from generators.tenant_fields import tenant_fields  # noqa: E402
@@ -51,6 +52,7 @@ PAGES = {
     "docs/commands.md": commands,
     "docs/policy-reference.md": policy_fields,
     "docs/schemas/tierpolicytest.json": suite_schema,
+    "docs/questions.md": questions,
     "docs/security.md": security,
     "docs/tenantquota-reference.md": tenant_fields,
     "docs/values.md": values,
