@@ -91,7 +91,7 @@ class GangChecks:
             return
         made_for = {each["metadata"].get("annotations", {}).get(GANG, uid) for each in pods}
         if gang["kind"] == "Job" and made_for - {uid}:
-            return  # its JobSet was deleted without it: pods that were made before count one by one (docs/tenants.md)
+            return  # its JobSet was deleted without it: pods that were made before count one by one (docs/gangs.md)
         self.in_part.add(uid)
         subject, name = f"Hold {gang['kind']}", gang["metadata"]["name"]
         rule = "half a gang was admitted"
