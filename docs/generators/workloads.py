@@ -1,7 +1,9 @@
 """Puts the table of kinds into docs/workloads.md, and the words that guesses know into docs/workload-words.md."""
 
+import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from generators.tables import anchor, bullet, code, either, filled, table, words
@@ -27,7 +29,7 @@ def workloads() -> str:
     """The page of kinds with its tables made anew."""
     by_name = sorted(BUILT_IN.rows, key=lambda row: (row.kind.lower(), row.group))
     page = (DOCS / "workloads.md").read_text(encoding="utf-8")
-    page = filled("kinds", table(("kind", "API group", "type"), map(_short, by_name)), page)
+    page = filled("kinds", "\n".join(_by_answer(by_name)), page)
     page = filled("labels", table(("label", "type"), _labels()), page)
     return filled("groups", "\n\n".join(_groups()), page)
 
@@ -39,29 +41,40 @@ def workload_words() -> str:
     return _WORDS.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", page)
 
 
-def _short(row: KindRow) -> tuple[str, str, str]:
-    group = row.group or "core"
-    return row.kind, f"[{group}](#{anchor(group)})", _type(row, short=True)
+def _by_answer(rows: Sequence[KindRow]) -> Iterator[str]:
+    """An item for each answer, those of one type alone first, with its kinds from A to Z.
+
+    A kind that several API groups have is followed by its group.
+    """
+    names, found = Counter(row.kind for row in rows), dict[str, list[str]]()
+    for row in rows:
+        group = row.group or "core"
+        of_group = f" ({group})" if names[row.kind] > 1 else ""
+        found.setdefault(_answer(row), []).append(f"[{row.kind}](#{anchor(group)}){of_group}")
+    order = sorted(found, key=lambda answer: (len(answer.split()), answer))
+    return (bullet(f"**{answer}**: {', '.join(found[answer])}") for answer in order)
 
 
-def _type(row: KindRow, *, short: bool = False) -> str:
-    """What the kind says of the type; in short without the sources that may say otherwise."""
+def _answer(row: KindRow) -> str:
+    """What the kind says of the type, without the guesses that may say otherwise."""
     if row.type:
-        return row.type + (", unless it runs something else" if short and row.unless else _unless(row.unless))
+        return row.type + (", unless it runs something else" if row.unless else "")
     if row.usual:
-        return f"usually {row.usual}" + ("" if short else _unless(row.before_usual))
+        return f"usually {row.usual}"
     types = dict.fromkeys(row.fields.values())
-    told = [f"{workload_type} where {either(_fields(row, workload_type))} is filled, else " for workload_type in types]
-    return "".join([*told, "told by what runs in it"])
+    by_field = [f"{workload_type} with {either(_fields(row, workload_type))}, else " for workload_type in types]
+    return "".join([*by_field, "by what runs in it"])
+
+
+def _type(row: KindRow) -> str:
+    """The answer, with the guesses that may say otherwise in parentheses, in their order."""
+    sources = row.unless if row.type else row.before_usual if row.usual else ()
+    names = dict.fromkeys(_SOURCES[source] for source in sources if source in _SOURCES)
+    return _answer(row).partition(", unless")[0] + (f" ({', '.join(names)})" if names else "")
 
 
 def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
     return [code(field) for field, told in row.fields.items() if told is workload_type]
-
-
-def _unless(sources: Iterable[str]) -> str:
-    names = dict.fromkeys(_SOURCES[source] for source in sources if source in _SOURCES)
-    return f", unless a {either(names)} says otherwise" if names else ""
 
 
 def _groups() -> Iterator[str]:
@@ -72,42 +85,44 @@ def _groups() -> Iterator[str]:
 
 def _entry(row: KindRow) -> Iterator[str]:
     labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
-    said = f" {'Labels' if ',' in labels else 'Label'} on its pods: {labels}." if labels else ""
-    named = f" {code(row.class_field)} counts for all pods whose template names no class." if row.class_field else ""
-    gang = " A [gang](gangs.md)." if row.gang else ""
-    scale = f" A scale changes {code(row.scale)}, and is reviewed." if row.scale else ""
+    said = f" Pod label{'s' if ',' in labels else ''}: {labels}." if labels else ""
+    named = f" Class for templates without one: {code(row.class_field)}." if row.class_field else ""
+    gang = " Gang." if row.gang else ""
+    scale = f" Scale: {code(row.scale)}." if row.scale else ""
     yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{gang}{scale}{said}{named}{_runtime(row)}")
+    alike: dict[str, list[str]] = {}
     for templates in row.templates:
-        yield bullet(_place(templates), 1)
+        path = ".".join(filter(None, (templates.holder, templates.path)))
+        alike.setdefault(_count(templates), []).append(code(path) or "the object itself")
+    for count, paths in alike.items():
+        yield bullet(f"{', '.join(paths)}: {count}", 1)
     if row.wraps:
-        yield bullet(f"{code(row.wraps)}: a whole object, told by its own row; one of another kind is left out", 1)
-    if not row.templates and not row.wraps:
-        asked = " or ".join(map(code, row.gpu_fields))
-        told = f"its GPUs are asked for at {asked}" if asked else "its operator decides what its pods are"
-        yield bullet(f"no pod template; {told}", 1)
+        yield bullet(f"{code(row.wraps)}: whole objects of kinds in this list; others are ignored", 1)
+    if row.gpu_fields and not row.templates and not row.wraps:
+        yield bullet(f"no pod template; GPUs at {' or '.join(map(code, row.gpu_fields))}", 1)
 
 
 def _runtime(row: KindRow) -> str:
     if row.runtime is None:
         return ""
-    kinds = either(list(row.runtime.plurals))
-    place = code(row.runtime.reference)
-    return f" Its pods are made of the {kinds} that {place} names; paths that begin with `runtime` lie in that."
+    kinds, field = either(list(row.runtime.plurals)), code(row.runtime.reference)
+    return f" Pods come from the {kinds} at {field}, where the paths with `runtime` begin."
 
 
-def _place(templates: Templates) -> str:
-    place = ".".join(filter(None, (templates.holder, templates.path)))
-    told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
-    told += [_says(templates.left)] if templates.left else []
+def _count(templates: Templates) -> str:
+    times = [_says(templates.times)] if templates.times is not once else []
+    counts = ", times ".join([_says(templates.count), *times])
+    left = f"; and {_says(templates.left)}" if templates.left else ""
     made = f"; {_says(templates.made)}" if templates.made else ""
-    least = f"; a gang needs: {_says(templates.least)}" if templates.least else ""
+    least = f"; a gang needs {_says(templates.least)}" if templates.least else ""
     between = ", ".join(code(each.metadata) for each in templates.between)
-    passed = f"; labels and annotations at {between} count too" if between else ""
-    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}{made}{least}{passed}"
+    passed = f"; also {between}" if between else ""
+    return f"{counts}{left}{made}{least}{passed}"
 
 
 def _says(count: object) -> str:
-    text = (count.__doc__ or "").strip().rstrip(".")
+    """The first paragraph of a count's docstring, as a part of a sentence."""
+    text = " ".join(inspect.cleandoc(count.__doc__ or "").partition("\n\n")[0].split()).rstrip(".")
     return text[:1].lower() + text[1:]
 
 

@@ -54,7 +54,7 @@ def one_per_node(_: Tree) -> int:
 
 
 def replicas(holder: Tree) -> int:
-    """As many as `replicas` says."""
+    """`replicas`."""
     return whole(holder, "replicas", 1)
 
 
@@ -64,13 +64,13 @@ def counted_at(path: str) -> PodCount:
     def count(holder: Tree) -> int:
         return whole(holder, path, 1)
 
-    count.__doc__ = f"As many as `{path}` says."
+    count.__doc__ = f"`{path}`."
     return count
 
 
 @pod_count
 def job_pods(spec: Tree) -> int:
-    """As many as the Job runs at once: `parallelism`, at most `completions`."""
+    """`parallelism`, at most `completions`."""
     parallelism = whole(spec, "parallelism", 1)
     return min(parallelism, whole(spec, "completions", parallelism))
 
@@ -90,7 +90,7 @@ def group_workers(spec: Tree) -> int:
 
 @pod_count
 def ray_workers(group: Tree) -> int:
-    """`replicas` within `minReplicas` and `maxReplicas`, times `numOfHosts`; none if the group is suspended."""
+    """`replicas` within `minReplicas` and `maxReplicas`, times `numOfHosts`; none if suspended."""
     if group.get("suspend") is True:
         return 0
     least = whole(group, "minReplicas", 0)
@@ -112,19 +112,19 @@ def _most(group: Tree) -> int:
 
 @pod_count
 def kserve_replicas(component: Tree) -> int:
-    """As many as `minReplicas` says; 0 scales to zero."""
+    """`minReplicas`; 0 scales to zero."""
     return whole(component, "minReplicas", 1)
 
 
 @pod_count
 def kserve_workers(predictor: Tree) -> int:
-    """The pods beside the head of a predictor that spans nodes."""
+    """The workers of a predictor that spans nodes."""
     return kserve_replicas(predictor) * max(whole(predictor, "workerSpec.pipelineParallelSize", 1) - 1, 0)
 
 
 @pod_count
 def llm_workers(spec: Tree) -> int:
-    """The pods beside each group's leader; the parallelism gives the size of a group."""
+    """The workers of each group; its parallelism gives the size."""
     data, local = whole(spec, "parallelism.data", 0), whole(spec, "parallelism.dataLocal", 0)
     size = max(data, 1) // max(local, 1) if data or local else whole(spec, "parallelism.pipeline", 1)
     return replicas(spec) * max(size - 1, 0)
@@ -132,13 +132,13 @@ def llm_workers(spec: Tree) -> int:
 
 @pod_count
 def train_nodes(spec: Tree) -> int:
-    """As many as `numNodes` says, else one."""
+    """`numNodes`, or one if absent."""
     return whole(spec, "trainer.numNodes", 1)
 
 
 @pod_count
 def nim_pods(service: Tree) -> int:
-    """As many as `replicas`, or the autoscaler's `minReplicas`, times the pipeline stages."""
+    """`replicas` or the autoscaler's `minReplicas`, times the pipeline stages."""
     scaled = at(service, "spec.scale.enabled") is True
     wished = whole(service, "spec.scale.hpa.minReplicas" if scaled else "spec.replicas", 1)
     return wished * max(whole(service, "spec.multiNode.parallelism.pipeline", 1), 1)
@@ -146,7 +146,7 @@ def nim_pods(service: Tree) -> int:
 
 @pod_count
 def nim_stage_pods(service: Tree) -> int:
-    """As for a NIMService; none if the service is not enabled."""
+    """As for a NIMService; none if not enabled."""
     return nim_pods(service) if service.get("enabled") is True else 0
 
 
@@ -170,7 +170,7 @@ def entry_workers(role: Tree) -> int:
 
 @pod_count
 def node_set_pods(spec: Tree) -> int:
-    """As many as `replicas` says; one if it scales like a DaemonSet."""
+    """`replicas`; one if it scales like a DaemonSet."""
     return 1 if spec.get("scalingMode") == "DaemonSet" else replicas(spec)
 
 
@@ -208,25 +208,28 @@ def no_count(place: str, value: object, of: str = "pods") -> Refused:
 
 @group_count
 def once(_: Tree, __: Tree) -> int:
-    """Once: the part itself counts all of its pods."""
+    """One.
+
+    The part itself counts all of its pods.
+    """
     return 1
 
 
 @group_count
 def groups(workload: Tree, _: Tree) -> int:
-    """As often as the workload has replicas."""
+    """`spec.replicas` of the workload."""
     return whole(workload, "spec.replicas", 1)
 
 
 @group_count
 def groups_if_said(workload: Tree, _: Tree) -> int:
-    """As often as the workload has replicas; not at all if it doesn't say."""
+    """`spec.replicas` of the workload, or none if absent."""
     return whole(workload, "spec.replicas", 0)
 
 
 @group_count
 def clique_groups(workload: Tree, clique: Tree) -> int:
-    """As often as the PodCliqueSet has replicas, times the replicas of the clique's scaling group."""
+    """`spec.replicas` of the PodCliqueSet, times the replicas of the clique's scaling group."""
     times = groups_if_said(workload, clique)
     for taken, group in all_at(workload, "spec.template.podCliqueScalingGroups.*"):
         if isinstance(group, dict) and any(name == clique.get("name") for _, name in all_at(group, "cliqueNames.*")):
@@ -236,8 +239,8 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
 
 @group_count
 def job_pods_left(job: Tree, spec: Tree) -> int:
-    """At most the pods that have to succeed yet, but for failed indexes; without `completions`, once one has succeeded,
-    those that run.
+    """At most the pods that must still succeed, without failed indexes. Without `completions`: the running pods, once
+    one has succeeded.
     """
     # A JobSet has no such count, because it may restart Jobs that have succeeded.
     succeeded = whole(job, "status.succeeded", 0)
@@ -255,7 +258,7 @@ def _indexes(said: object) -> int:
 
 @group_count
 def predictor_replicas(workload: Tree, component: Tree) -> int:
-    """As often as its predictor or the SeldonDeployment says, if the component doesn't."""
+    """`replicas` of its predictor or the SeldonDeployment, if the component has none."""
     if component.get("replicas") is not None:
         return 1
     for taken, predictor in all_at(workload, "spec.predictors.*"):
@@ -266,34 +269,34 @@ def predictor_replicas(workload: Tree, component: Tree) -> int:
 
 @group_count
 def trials_at_once(experiment: Tree, _: Tree) -> int:
-    """As often as the Experiment's `parallelTrialCount` says (3 if absent), at most `maxTrialCount`."""
+    """The Experiment's `parallelTrialCount` (3 if absent), at most `maxTrialCount`."""
     together = whole(experiment, "spec.parallelTrialCount", 3, of="trials")
     return min(together, whole(experiment, "spec.maxTrialCount", together, of="trials"))
 
 
 @group_count
 def elastic_workers(workload: Tree, replica: Tree) -> int:
-    """As many as the workload's `elasticPolicy.minReplicas` says, else all of its replicas."""
+    """The workload's `elasticPolicy.minReplicas`, or all replicas if absent."""
     return whole(workload, "spec.elasticPolicy.minReplicas", whole(replica, "replicas", 1))
 
 
 @group_count
 def one_group(_: Tree, spec: Tree) -> int:
-    """The workers of one group: others come and go beside it."""
+    """The workers of one group."""
     leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
     return max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
 
 
 @group_count
 def least_ray_workers(workload: Tree, group: Tree) -> int:
-    """Where Ray scales it: the group's `minReplicas`, times `numOfHosts`. Else all."""
+    """`minReplicas` times `numOfHosts` if Ray scales it, otherwise all."""
     scaled = (at(workload, f"{spec}.enableInTreeAutoscaling") is True for spec in ("spec", "spec.rayClusterSpec"))
     return whole(group, "minReplicas", 0) * whole(group, "numOfHosts", 1) if any(scaled) else ray_workers(group)
 
 
 @group_count
 def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
-    """All pods; none where `dependsOn` keeps a Job from running beside those that ask for most."""
+    """All pods, except of Jobs that `dependsOn` keeps from running beside those that ask for most."""
     # the Jobs of a JobSet, or those of the runtime of a TrainJob
     runtime = at(workload, "runtime.spec.template.spec.replicatedJobs")
     listed = at(workload, "spec.replicatedJobs") if runtime is None else runtime
@@ -349,7 +352,7 @@ _DIGITS = 10
 
 @group_count
 def needed_of_task(job: Tree, task: Tree) -> int:
-    """As many as the task's `minAvailable` says, else all of its replicas; all tasks together as many as the Job's.
+    """The task's `minAvailable`, or all replicas if absent; all tasks together the Job's `minAvailable`.
 
     Where the Job's `minAvailable` is more than that of its tasks, the first ones need more; where it is less, the last
     ones need less: Volcano then starts it with any of them.
@@ -371,5 +374,5 @@ def needed_of_task(job: Tree, task: Tree) -> int:
 
 @group_count
 def if_started(workload: Tree, _: Tree) -> int:
-    """Once, if the workspace is started."""
+    """1 if the workspace is started."""
     return 1 if at(workload, "spec.started") is True else 0
