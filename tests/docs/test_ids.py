@@ -43,7 +43,7 @@ def test_a_warning_stands_on_its_page_as_people_read_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIXES)
 def test_the_page_begins_with_what_lint_and_audit_say_to_do(name: str) -> None:
-    why, _, fix = sections(LINT)[name].partition(" What to do: ")
+    why, _, fix = sections(LINT)[name].partition(" Fix: ")
     assert why.endswith(".")
     assert fix.startswith(FIXES[name])
 
