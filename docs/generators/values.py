@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,26 @@ from generators.tables import Schema, accepted, code, page, table
 
 CHART = Path(__file__).parents[2] / "charts" / "gpu-tiers"
 
-_WHY = """\
-Why: the schema refuses a value that it does not know, so this page says what each value accepts. [Install](install.md)
-says which of them matter. The fields below `policy` are those of [the policy file](policy.md)."""
+_HEAD = """\
+[Install](install.md) says which values matter. The schema refuses any other value. The fields below `policy` are those
+of [the policy file](policy.md)."""
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
 def values() -> str:
     """The page, whole."""
     source = "`charts/gpu-tiers/values.schema.json` and `values.yaml`"
-    return page("The chart's values", source, _WHY, table(("value", "accepts", "default", "meaning"), rows()))
+    return page("The chart's values", source, _HEAD, table(("value", "accepts", "default", "meaning"), _merged()))
+
+
+def _merged() -> Iterator[tuple[str, str, str, str]]:
+    """The rows, with one for each probe instead of one for each of its fields."""
+    schema = _schema()
+    for name, group in groupby(rows(), lambda row: row[0].strip("`").partition(".")[0]):
+        if name in _PROBES:
+            yield code(name), "map of whole numbers", "", schema[name]["description"]
+        else:
+            yield from group
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:

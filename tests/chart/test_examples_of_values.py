@@ -52,6 +52,9 @@ def test_each_example_is_in_the_tables() -> None:
     for file in (CHART / "README.md", CHART.parents[1] / "docs" / "values.md"):
         lines = {line.split("`")[1]: line for line in file.read_text().splitlines() if line.startswith("| `")}
         for path, example in EXAMPLES.items():
+            if file.name == "values.md" and path[0].endswith("Probe"):
+                assert path[0] in lines
+                continue
             written = example if isinstance(example, str) else json.dumps(example)
             assert f"Example: `{written}`." in lines[".".join(path)]
 
