@@ -9,18 +9,17 @@ from generators.tables import page, wrapped
 
 ALERTS = Path(__file__).parents[2] / "charts" / "gpu-tiers" / "files" / "alerts.yaml"
 
-_WHY = """\
-Why: a webhook that has stopped is noticed when pods are not, and a quota that is full when somebody is refused. Each
-alert says what it means and what to do. The chart ships them as a PrometheusRule (`metrics.prometheusRule.enabled`); a
-Prometheus without its operator reads `charts/gpu-tiers/files/alerts.yaml` itself (`rule_files`)."""
+_HEAD = """\
+Each alert says what it means and what to do. The chart ships them as a PrometheusRule (`metrics.prometheusRule.enabled`);
+a Prometheus without its operator reads `charts/gpu-tiers/files/alerts.yaml` (`rule_files`)."""
 
 _SEVERITIES = """\
-`critical`: GPU pods are not created, or not reviewed; act now. `warning`: act today. `info`: for people who plan."""
+`critical`: GPU pods are not created, or not reviewed; act now. `warning`: act today. `info`: for planning."""
 
 
 def alerts() -> str:
     """The page, whole."""
-    return page("Alerts", "`charts/gpu-tiers/files/alerts.yaml`", _WHY, _SEVERITIES, *map(_section, rules()))
+    return page("Alerts", "`charts/gpu-tiers/files/alerts.yaml`", _HEAD, _SEVERITIES, *map(_section, rules()))
 
 
 def rules() -> list[dict[str, Any]]:
