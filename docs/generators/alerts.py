@@ -10,8 +10,9 @@ from generators.tables import page, wrapped
 ALERTS = Path(__file__).parents[2] / "charts" / "gpu-tiers" / "files" / "alerts.yaml"
 
 _HEAD = """\
-Each alert says what it means and what to do. The chart ships them as a PrometheusRule (`metrics.prometheusRule.enabled`);
-a Prometheus without its operator reads `charts/gpu-tiers/files/alerts.yaml` (`rule_files`)."""
+Each alert says what it means and what to do. The chart ships them as a PrometheusRule
+(`metrics.prometheusRule.enabled`); a Prometheus without its operator reads
+`charts/gpu-tiers/files/alerts.yaml` (`rule_files`)."""
 
 _SEVERITIES = """\
 `critical`: GPU pods are not created, or not reviewed; act now. `warning`: act today. `info`: for planning."""

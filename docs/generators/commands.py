@@ -1,6 +1,7 @@
 """Makes docs/commands.md of the command line itself."""
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -10,28 +11,48 @@ import typer
 from generators.tables import code, page, table
 from webhook.cli.main import app
 
-_WHY = """\
-Why: you can look up here what a command accepts without installing it. `gpu-tiers COMMAND --help` says the same."""
+_Row = tuple[str, str, str]
+
+_HEAD = "`gpu-tiers COMMAND --help` says the same."
+_COLUMNS = ("option", "default", "meaning")
+_COMMON = 7
+"""An option that as many commands have, with the same meaning, stands on the page once."""
 
 
 def commands() -> str:
     """The page, whole."""
-    root = typer.main.get_command(app)
-    return page("Commands", "the commands in `webhook/cli/`", _WHY, *_sections(root, "gpu-tiers"))
+    every = [(name, command, [_row(each) for each in command.params]) for name, command in _every(_root(), "gpu-tiers")]
+    counted = Counter(row for _, _, rows in every for row in rows)
+    common = [row for row, times in counted.items() if times >= _COMMON]
+    sections = (part for each in every for part in _section(*each, common))
+    shared = ("## Common options", table(_COLUMNS, common))
+    return page("Commands", "the commands in `webhook/cli/`", _HEAD, *shared, *sections)
 
 
-def _sections(command: Any, name: str) -> Iterator[str]:
+def _root() -> Any:
+    return typer.main.get_command(app)
+
+
+def _every(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Each command with its name, but for groups that only hold others."""
     below = {each: command.get_command(None, each) for each in getattr(command, "list_commands", lambda _: ())(None)}
     if command.params or not below:
-        yield f"## {name}"
-        yield inspect.cleandoc(command.help or "")
-    if command.params:
-        yield table(("option", "default", "meaning"), (_row(each) for each in command.params))
+        yield name, command
     for word, each in below.items():
-        yield from _sections(each, f"{name} {word}")
+        yield from _every(each, f"{name} {word}")
 
 
-def _row(parameter: Any) -> tuple[str, str, str]:
+def _section(name: str, command: Any, rows: list[_Row], common: list[_Row]) -> Iterator[str]:
+    yield f"## {name}"
+    yield inspect.cleandoc(command.help or "")
+    own = [row for row in rows if row not in common]
+    if own:
+        yield table(_COLUMNS, own)
+    if shared := [row[0] for row in rows if row in common]:
+        yield f"{', '.join(shared)}: see [common options](#common-options)."
+
+
+def _row(parameter: Any) -> _Row:
     argument = parameter.param_type_name == "argument"
     names = parameter.metavar or parameter.name.upper() if argument else ", ".join(parameter.opts)
     environment = f" Also `${parameter.envvar}`." if parameter.envvar else ""
