@@ -8,14 +8,12 @@ from generators.tables import Schema, accepted, code, page, table
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.model import PolicyFile
 
-_WHY = f"""\
-Why: one wrong field makes the webhook refuse the whole policy file, so this page says what each field accepts.
-[The policy](policy.md) says what the fields are for.
+_HEAD = f"""\
+[The policy](policy.md) explains the fields. The webhook refuses a file with a wrong field as a whole.
 
-A field that is absent has the preset's value, else the default below; so has `tiers: []`. The preset is the one that
-`preset` names, `{DEFAULT_PRESET}` if it is absent. A map is merged with the preset's map key by key, so `{{}}` changes
-nothing. Any other value replaces the preset's: `rules: []` means no rules. `null` is refused. Every preset has the
-fields that are *required*."""
+A field that is absent, or `tiers: []`, has the value of the preset (`preset`, or `{DEFAULT_PRESET}`), otherwise the
+default below. A map is merged with the preset's map key by key. Any other value replaces the preset's: `rules: []`
+means no rules. `null` is refused. Every preset has the fields that are *required*."""
 
 
 def policy_fields() -> str:
@@ -26,7 +24,7 @@ def policy_fields() -> str:
     for name, section in sorted(sections.items()):
         if section["type"] == "object":
             parts += [f"## {_title(name)}", section["description"], _fields(section, sections)]
-    return page("The policy file, field by field", "`webhook/config/model.py`", _WHY, *parts)
+    return page("The policy file, field by field", "`webhook/config/model.py`", _HEAD, *parts)
 
 
 def _fields(section: Schema, sections: Schema) -> str:

@@ -1,5 +1,6 @@
 """Makes docs/tenantquota-reference.md of the schema of the CRD."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from generators.tables import Schema, accepted, bullet, code, page, table
 
 CRD = Path(__file__).resolve().parents[2] / "charts" / "gpu-tiers" / "crds" / "tenantquotas.gpu-tiers.dev.yaml"
 
-_WHY = """\
-Why: the API server refuses a TenantQuota with a field that it does not know, so this page says which there are and what
-each accepts. [Quotas](quota.md) says what they are for, and `kubectl explain tenantquota.spec` says the same as this
-page."""
+_LONGEST = re.compile(r", \d+ characters at most$")
+"""What the status doesn't need: nobody but gpu-tiers writes it."""
+
+_HEAD = """\
+[Tenants](tenants.md) explains the fields; `kubectl explain tenantquota.spec` says the same as this page. The API server
+refuses unknown fields."""
 
 
 def tenant_fields() -> str:
@@ -25,7 +28,7 @@ def tenant_fields() -> str:
     return page(
         "TenantQuota, field by field",
         "`charts/gpu-tiers/crds/tenantquotas.gpu-tiers.dev.yaml`",
-        _WHY,
+        _HEAD,
         f"`apiVersion: gpu-tiers.dev/{version['name']}`, `kind: TenantQuota`, cluster-scoped; short `kubectl get tq`.",
         "## spec",
         table(head, _rows(schema["spec"], "")),
@@ -34,7 +37,8 @@ def tenant_fields() -> str:
         "## status",
         "Written by gpu-tiers alone; what others write there is repaired.",
         table(
-            ("field", "type", "meaning"), ((name, kind, text) for name, kind, _, text in _rows(schema["status"], ""))
+            ("field", "type", "meaning"),
+            ((name, _LONGEST.sub("", kind), text) for name, kind, _, text in _rows(schema["status"], "")),
         ),
     )
 
