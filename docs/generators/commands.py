@@ -11,10 +11,10 @@ import typer
 from generators.tables import code, page, table
 from webhook.cli.main import app
 
-_Row = tuple[str, str, str]
+_Row = tuple[str, str]
 
 _HEAD = "`gpu-tiers COMMAND --help` says the same."
-_COLUMNS = ("option", "default", "meaning")
+_COLUMNS = ("option", "meaning")
 _COMMON = 7
 """An option that as many commands have, with the same meaning, stands on the page once."""
 
@@ -56,11 +56,16 @@ def _row(parameter: Any) -> _Row:
     argument = parameter.param_type_name == "argument"
     names = parameter.metavar or parameter.name.upper() if argument else ", ".join(parameter.opts)
     environment = f" Also `${parameter.envvar}`." if parameter.envvar else ""
-    return code(names), _default(parameter), f"{parameter.help}{environment}"
+    return code(names), f"{parameter.help}{environment}{_default(parameter)}"
 
 
 def _default(parameter: Any) -> str:
+    """What stands behind the meaning: the default, or that there is none."""
     if parameter.required:
-        return "required"
+        return " Required."
     value = parameter.default
-    return code(value.value if isinstance(value, Enum) else value) if value not in (None, "", False) else ""
+    return (
+        f" Default: {code(value.value if isinstance(value, Enum) else value)}."
+        if value not in (None, "", False)
+        else ""
+    )

@@ -21,17 +21,25 @@ _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 def values() -> str:
     """The page, whole."""
     source = "`charts/gpu-tiers/values.schema.json` and `values.yaml`"
-    return page("The chart's values", source, _HEAD, table(("value", "accepts", "default", "meaning"), _merged()))
+    return page("The chart's values", source, _HEAD, table(("value", "default", "meaning"), _merged()))
 
 
-def _merged() -> Iterator[tuple[str, str, str, str]]:
-    """The rows, with one for each probe instead of one for each of its fields."""
+def _merged() -> Iterator[tuple[str, str, str]]:
+    """The rows, with one for each probe, and with what a value accepts only where its default does not show it."""
     schema = _schema()
     for name, group in groupby(rows(), lambda row: row[0].strip("`").partition(".")[0]):
         if name in _PROBES:
-            yield code(name), "map of whole numbers", "", schema[name]["description"]
+            yield code(name), "", schema[name]["description"]
         else:
-            yield from group
+            yield from ((value, default, f"{_choices(accepts)}{meaning}") for value, accepts, default, meaning in group)
+
+
+def _choices(accepts: str) -> str:
+    """The choices or the bounds of a value, as a sentence; "" for a type alone."""
+    bounds = accepts.partition(", ")[2]
+    if accepts.startswith("`"):
+        return f"{accepts}. "
+    return f"{bounds[:1].upper()}{bounds[1:]}. " if bounds and accepts != "true, false" else ""
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
