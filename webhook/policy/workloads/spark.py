@@ -27,12 +27,12 @@ def executors(spec: Tree) -> int:
 
 
 def driver_pod(role: Tree, spec: Tree) -> Tree:
-    """Its GPUs stand in its template, in `gpu` or in `sparkConf`."""
+    """GPUs from its template, `gpu` or `sparkConf`."""
     return _pod("driver", role, spec)
 
 
 def executor_pod(role: Tree, spec: Tree) -> Tree:
-    """Its GPUs stand in its template, in `gpu` or in `sparkConf`."""
+    """GPUs from its template, `gpu` or `sparkConf`."""
     return _pod("executor", role, spec)
 
 
