@@ -26,7 +26,7 @@ from generators.suite_schema import suite_schema  # noqa: E402
 from generators.tenant_fields import tenant_fields  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.values_schema import values_schema  # noqa: E402
-from generators.workloads import workload_words, workloads  # noqa: E402
+from generators.workloads import workload_kinds, workload_words, workloads  # noqa: E402
 from pictures import concepts, creates, preemption  # noqa: E402
 from pictures import line as turns  # noqa: E402
 from pictures import placement as layout  # noqa: E402
@@ -48,6 +48,7 @@ PAGES = {
     "charts/gpu-tiers/files/needed_values.yaml": needed_values,
     "docs/alerts.md": alerts,
     "docs/workloads.md": workloads,
+    "docs/workload-kinds.md": workload_kinds,
     "docs/workload-words.md": workload_words,
     "docs/commands.md": commands,
     "docs/policy-reference.md": policy_fields,

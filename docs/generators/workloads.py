@@ -1,4 +1,4 @@
-"""Puts the table of kinds into docs/workloads.md, and the words that guesses know into docs/workload-words.md."""
+"""Writes the kinds into workloads.md and workload-kinds.md, and the words of guesses into workload-words.md."""
 
 import inspect
 import re
@@ -26,12 +26,16 @@ _SOURCES = {
 
 
 def workloads() -> str:
-    """The page of kinds with its tables made anew."""
+    """The page of types with its tables made anew."""
     by_name = sorted(BUILT_IN.rows, key=lambda row: (row.kind.lower(), row.group))
     page = (DOCS / "workloads.md").read_text(encoding="utf-8")
     page = filled("kinds", "\n".join(_by_answer(by_name)), page)
-    page = filled("labels", table(("label", "type"), _labels()), page)
-    return filled("groups", "\n\n".join(_groups()), page)
+    return filled("labels", table(("label", "type"), _labels()), page)
+
+
+def workload_kinds() -> str:
+    """The page of pod templates with its lists made anew."""
+    return filled("groups", "\n\n".join(_groups()), (DOCS / "workload-kinds.md").read_text(encoding="utf-8"))
 
 
 def workload_words() -> str:
@@ -50,7 +54,7 @@ def _by_answer(rows: Sequence[KindRow]) -> Iterator[str]:
     for row in rows:
         group = row.group or "core"
         of_group = f" ({group})" if names[row.kind] > 1 else ""
-        found.setdefault(_answer(row), []).append(f"[{row.kind}](#{anchor(group)}){of_group}")
+        found.setdefault(_answer(row), []).append(f"[{row.kind}](workload-kinds.md#{anchor(group)}){of_group}")
     order = sorted(found, key=lambda answer: (len(answer.split()), answer))
     return (bullet(f"**{answer}**: {', '.join(found[answer])}") for answer in order)
 
@@ -79,7 +83,7 @@ def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
 
 def _groups() -> Iterator[str]:
     for group in sorted({row.group for row in BUILT_IN.rows}):
-        yield f"### {group or 'core'}"
+        yield f"## {group or 'core'}"
         yield "\n".join(line for row in BUILT_IN.rows if row.group == group for line in _entry(row))
 
 

@@ -3,7 +3,7 @@
 The first is told from the object that holds the template: a Job's spec, one worker group of a Ray cluster. The second
 is told from the whole workload: a PodCliqueSet makes its cliques once for each of its replicas. A field left out has
 the operator's default. Each function raises Refused where a field is no count of pods. Its docstring stands in
-docs/workloads.md, with sources.
+docs/workload-kinds.md, with sources.
 """
 
 import re
