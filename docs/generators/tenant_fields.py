@@ -15,7 +15,7 @@ _LONGEST = re.compile(r", \d+ characters at most$")
 """What the status doesn't need: nobody but gpu-tiers writes it."""
 
 _HEAD = """\
-[Tenants](tenants.md) explains the fields; `kubectl explain tenantquota.spec` says the same as this page. The API server
+[Quotas](quota.md) explains the fields; `kubectl explain tenantquota.spec` says the same as this page. The API server
 refuses unknown fields."""
 
 
