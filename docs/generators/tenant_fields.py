@@ -1,6 +1,5 @@
 """Makes docs/tenantquota-reference.md of the schema of the CRD."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,6 @@ import yaml
 from generators.tables import Schema, accepted, bullet, code, page, table
 
 CRD = Path(__file__).resolve().parents[2] / "charts" / "gpu-tiers" / "crds" / "tenantquotas.gpu-tiers.dev.yaml"
-
-_LONGEST = re.compile(r", \d+ characters at most$")
-"""What the status doesn't need: nobody but gpu-tiers writes it."""
 
 _HEAD = """\
 [Quotas](quota.md) explains the fields; `kubectl explain tenantquota.spec` says the same as this page. The API server
@@ -36,10 +32,7 @@ def tenant_fields() -> str:
         rules,
         "## status",
         "Written by gpu-tiers alone; what others write there is repaired.",
-        table(
-            ("field", "type", "meaning"),
-            ((name, _LONGEST.sub("", kind), text) for name, kind, _, text in _rows(schema["status"], "")),
-        ),
+        table(("field", "meaning"), ((name, text) for name, _, _, text in _rows(schema["status"], ""))),
     )
 
 
@@ -51,7 +44,8 @@ def _rows(schema: Schema, above: str) -> Iterator[tuple[str, str, str, str]]:
         path = f"{above}{name}{'[]' if 'items' in field else ''}"
         default = "required" if name in required else code(field.get("default", ""))
         yield code(path), _accepted(field), default, field.get("description", inner.get("description", ""))
-        yield from _rows(inner, f"{path}.")
+        if name != "conditions":  # the fields of any condition
+            yield from _rows(inner, f"{path}.")
 
 
 def _accepted(field: Schema) -> str:
