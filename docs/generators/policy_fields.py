@@ -16,13 +16,21 @@ default below. A map is merged with the preset's map key by key. Any other value
 means no rules. `null` is refused. Every preset has the fields that are *required*."""
 
 
+_KUBERNETES = {
+    "SelectorSection": "[label selector](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/)",
+    "SelectorLineSection": "",
+    "TolerationSection": "[tolerations](https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/)",
+}
+"""Sections whose fields are those of Kubernetes, and what stands in place of a link to them."""
+
+
 def policy_fields() -> str:
     """The page, whole."""
     schema = PolicyFile.model_json_schema(by_alias=True)
     sections = schema["$defs"]
     parts: list[str] = ["## TierPolicy", _fields(schema, sections)]
     for name, section in sorted(sections.items()):
-        if section["type"] == "object":
+        if section["type"] == "object" and name not in _KUBERNETES:
             parts += [f"## {_title(name)}", section["description"], _fields(section, sections)]
     return page("The policy file, field by field", "`webhook/config/model.py`", _HEAD, *parts)
 
@@ -48,7 +56,7 @@ def _rows(properties: Schema, required: list[str]) -> Iterator[tuple[str, str, s
 def _accepted(field: Schema) -> str:
     section = _section(field) or _section(field.get("items", {}))
     if section:
-        link = f"[{_title(section)}](#{_title(section).lower()})"
+        link = _KUBERNETES.get(section) or f"[{_title(section)}](#{_title(section).lower()})"
         return f"list of {link}" if "items" in field else link
     if "propertyNames" in field:
         return f"map from workload type to {'list of tiers' if 'items' in field['additionalProperties'] else 'tier'}"

@@ -44,7 +44,7 @@ def _rows(schema: Schema, above: str) -> Iterator[tuple[str, str, str, str]]:
         path = f"{above}{name}{'[]' if 'items' in field else ''}"
         default = "required" if name in required else code(field.get("default", ""))
         yield code(path), _accepted(field), default, field.get("description", inner.get("description", ""))
-        if name != "conditions":  # the fields of any condition
+        if name not in ("conditions", "namespaceSelector"):  # their fields are those of Kubernetes
             yield from _rows(inner, f"{path}.")
 
 
