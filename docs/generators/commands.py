@@ -11,7 +11,7 @@ from generators.tables import code, page, table
 from webhook.cli.main import app
 
 _WHY = """\
-Why: you can look up here what a command accepts without installing it. `gpu-tiers COMMAND --help` says the same."""
+What each command answers and accepts. `gpu-tiers COMMAND --help` says the same."""
 
 
 def commands() -> str:

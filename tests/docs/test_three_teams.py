@@ -1,4 +1,4 @@
-"""The page "A policy for three teams": its files, its commands without a cluster, then those on `make cluster`."""
+"""Test the page "A policy for three teams": its files, its commands without a cluster, then those on `make cluster`."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def test_the_page_shows_the_file(step: str, file: str) -> None:
     assert block.text == re.sub(r"^#.*\n", "", (FOLDER / file).read_text(), flags=re.MULTILINE)
 
 
-def test_the_words_from_the_readme_to_the_policy_in_force_are_few() -> None:
+def test_the_words_from_the_readme_to_the_enforced_policy_are_few() -> None:
     assert len(page("README.md").text.split()) + len(PAGE.text.partition("\n## Later")[0].split()) <= 2500
 
 
@@ -106,7 +106,7 @@ def examples_again(made_cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.apiserver
 @pytest.mark.usefixtures("examples_again")
-def test_the_policy_comes_in_force_as_the_page_says(made_cluster: Cluster, teams: Path) -> None:
+def test_the_policy_is_enforced_as_the_page_says(made_cluster: Cluster, teams: Path) -> None:
     def run(step: str) -> None:
         run_as_printed([line for block in blocks(step, "sh") for line in lines(block)], made_cluster, folder=teams)
 

@@ -1,6 +1,7 @@
 """What all commands have in common: their help, what they say of a wrong option, and their end in a closed pipe."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,39 @@ def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
 def said(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH)})
     return result.exit_code, result.output
+
+
+WORDS_ALONE = {"version"}
+NEIGHBOURS = {
+    "explain": ("why-pending", "usage"),
+    "why-pending": ("explain", "usage"),
+    "usage": ("why-pending", "posture", "report"),
+    "posture": ("usage", "report"),
+    "report": ("posture", "usage"),
+    "check": ("lint", "audit"),
+    "lint": ("check", "audit"),
+    "audit": ("check", "lint", "review"),
+    "review": ("test", "policy diff"),
+    "test": ("review", "policy diff"),
+    "policy diff": ("test", "review"),
+}
+LEAVES = [
+    words
+    for words in commands(typer.main.get_command(app))
+    if words and words[-1] not in WORDS_ALONE and words not in {("policy",), ("certs",)}
+]
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_the_help_of_a_command_has_an_example_and_names_its_neighbours(words: tuple[str, ...]) -> None:
+    found: Any = typer.main.get_command(app)
+    for word in words:
+        found = found.get_command(None, word)
+    (example,) = re.findall(r"^ *Example: `gpu-tiers ([^`]+)`$", found.help, re.MULTILINE)
+    assert example.startswith(" ".join(words))
+    options = {option for each in found.params for option in each.opts}
+    assert [each for each in example.split() if each.startswith("-") and each not in options] == []
+    assert [each for each in NEIGHBOURS.get(" ".join(words), ()) if f"`{each}" not in found.help] == []
 
 
 @pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
