@@ -208,17 +208,19 @@ def test_a_mistake_is_told_with_what_to_write(arguments: tuple[str, ...], senten
 
 def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
     """As in `gpu-tiers review examples | head -1`, which ends as kubectl does."""
-    command = [*GPU_TIERS, "review", str(EXAMPLES)]
+    command = [*GPU_TIERS, "review", str(EXAMPLES / "warnings")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout
         assert run.stderr
         first = run.stdout.readline()
         run.stdout.close()
         assert run.stderr.read() == ""
-    assert (run.returncode, Path(first.partition("(")[2]).parts[-1:]) == (141, ("deployment-cpu-only.yaml:2)\n",))
+    assert (run.returncode, Path(first.partition("(")[2]).parts[-1:]) == (141, ("checkpoint-on-emptydir.yaml:2)\n",))
 
 
-@pytest.mark.parametrize("command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES))])
+@pytest.mark.parametrize(
+    "command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES / "warnings"))]
+)
 def test_a_full_disk_is_told_in_a_sentence(command: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         run = subprocess.run([*GPU_TIERS, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
