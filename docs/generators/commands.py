@@ -13,7 +13,7 @@ from webhook.cli.main import app
 
 _Row = tuple[str, str]
 
-_HEAD = "`gpu-tiers COMMAND --help` says the same."
+_HEAD = "What each command answers and accepts. `gpu-tiers COMMAND --help` says the same."
 _COLUMNS = ("option", "meaning")
 _COMMON = 7
 """An option that as many commands have, with the same meaning, stands on the page once."""

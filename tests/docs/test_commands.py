@@ -26,9 +26,12 @@ SESSIONS = {
     ("README.md", "What a researcher reads"): "tests/docs/test_quick_start.py",
     ("docs/questions.md", "Why is my pod pending? Who took my GPUs?"): "tests/docs/test_questions.py",
     ("docs/gangs.md", "Gangs"): "tests/apiserver/test_gangs.py",
+    ("docs/three-teams.md", "3. Try it offline"): "tests/docs/test_three_teams.py",
+    ("docs/three-teams.md", "5. Watch"): "tests/docs/test_three_teams.py",
+    ("docs/three-teams.md", "6. Enforce"): "tests/docs/test_three_teams.py",
 }
 """Sections whose ```console blocks show a session, and the test in which it happens."""
-IN_OTHER_HANDS = ("docs/install", "docs/testing-policies")
+IN_OTHER_HANDS = ("docs/install", "docs/testing-policies", "docs/three-teams")
 """Pages whose commands are run by tests of their own."""
 NOT_RUN = 28
 """How many commands stand in blocks that say why they are not run. Two restore a backup: a chart's test runs them."""

@@ -64,7 +64,7 @@ def ageless(text: str) -> list[str]:
 
 
 def test_a_researcher_reads_what_the_readme_shows(made_cluster: Cluster) -> None:
-    assert len(shown()) == 4
+    assert len(shown()) == 3
     for command, answer in shown():
         assert ageless(shell(command, made_cluster).stdout) == ageless(answer)
 
@@ -73,10 +73,10 @@ def test_the_quick_start_on_this_machine_ends_with_a_refusal_and_its_explanation
     printed = run_as_printed(commands("On this machine"), made_cluster)
     assert printed["kubectl apply --dry-run=server -f examples/refused/"].count("denied the request") == 5
     assert "none of its pods can start now" in printed["kubectl apply -f examples/job-training.yaml"]
-    why = printed[".venv/bin/gpu-tiers why-pending job/train-ranker -n team-alpha"]
+    why = printed["gpu-tiers why-pending job/train-ranker -n team-alpha"]
     assert "Its pods are refused at admission: exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; " in why
     assert re.search("It (tries again by itself|may try again)", why), why
-    usage = printed[".venv/bin/gpu-tiers usage alpha"]  # used or still reserved: none is free
+    usage = printed["gpu-tiers usage alpha"]  # used or still reserved: none is free
     assert re.search(r"alpha +gpu-training +\S+ +\d +\d +\d +\d +6 +0", usage), usage
 
 

@@ -76,12 +76,12 @@ class AuditOptions(msgspec.Struct, frozen=True):
     tenants: TenantsOption = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Audit this one alone; of manifests, that of those that name none."),
+        typer.Option("--namespace", "-n", help="Audit only this namespace; for manifests, where they name none."),
     ] = None
     workloads: Annotated[
         bool, typer.Option("--workloads", help="Show each workload too; json and yaml always have all.")
     ] = False
-    ignore: Annotated[list[str] | None, typer.Option(help="Id of a finding to leave out; may be repeated.")] = None
+    ignore: Annotated[list[str] | None, typer.Option(help="Id of a finding to leave out (repeatable).")] = None
     fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR
     output: FormOption = "table"
     kubeconfig: KubeconfigOption = None
@@ -101,9 +101,14 @@ class AuditOptions(msgspec.Struct, frozen=True):
 def audit(asked: AuditOptions) -> None:
     """Show what the policy would do to each workload of a cluster or of a folder, and what contradicts it.
 
+    Use it to ask what Enforce would refuse or change of all that runs. `check` shows whether the webhook works, `lint`
+    whether it is set up well, and `review` the whole answer for one manifest.
+
+    Example: `gpu-tiers audit -n team-alpha`
+
     Each workload is judged once, as if it were created now in Enforce, and its pods are counted with it. Nothing is
-    changed. What can't be told without a right is named first. Exits with 1 for a finding as severe as --fail-on,
-    with 2 if the cluster can't be asked or an option is wrong, else with 0.
+    changed. The first lines name what can't be said without a right. Exits with 1 for a finding as severe as --fail-on,
+    with 2 if the cluster can't be asked or an option is wrong, and otherwise with 0.
     """
     refuse_unknown(asked.ignore or (), AUDIT_RULES, "finding; there are")
     if asked.inputs.names or asked.kustomize or asked.helm or asked.values:

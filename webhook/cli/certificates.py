@@ -23,11 +23,14 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of tls.cr
 @app.command()
 def make(
     folder: Folder,
-    dns_name: Annotated[list[str], typer.Option(help="Name or address of the certificate; may be repeated.")],
+    dns_name: Annotated[list[str], typer.Option(help="Name or address of the certificate (repeatable).")],
     *,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the files that are there.")] = False,
 ) -> None:
-    """Make a CA and a certificate for these names, for a webhook outside the cluster."""
+    """Make a CA and a certificate for these names, for a webhook outside the cluster.
+
+    Example: `gpu-tiers certs make tls --dns-name gpu-tiers.example.com`
+    """
     if (folder / KEY).exists() and not force:
         fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
     wrong = [name for name in dns_name if not _is_name(name)]
@@ -41,7 +44,10 @@ def make(
 
 @app.command()
 def show(folder: Folder) -> None:
-    """Show the certificate in a folder: its names, its dates, the days left."""
+    """Show the certificate in a folder: its names, its dates, the days left.
+
+    Example: `gpu-tiers certs show tls`
+    """
     if not (folder / CERTIFICATE).exists():
         missing = f"has no {CERTIFICATE}" if folder.is_dir() else "is no folder"
         fail(f"{folder} {missing}; to make a certificate there: gpu-tiers certs make {folder} --dns-name NAME")

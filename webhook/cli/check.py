@@ -103,10 +103,15 @@ def check(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Check whether the webhook of a cluster works: it is reached, and leader, accounts, tenants and policy are well.
+    """Check whether the webhook of a cluster works: it is reached, has a leader and a policy, and counts.
 
-    A dry run of a pod in the namespace has to come back with the mark of both webhooks; nothing is stored. Exits with 0
-    if all is well, with 1 if something fails, with 3 if nothing fails and something can't be told for want of a right,
+    Use it to ask whether gpu-tiers works now. `lint` looks for mistakes in how it is set up, and `audit` judges the
+    workloads.
+
+    Example: `gpu-tiers check --wait 3m`
+
+    A dry run of a pod in the namespace must come back with the mark of both webhooks; nothing is stored. Exits with 0
+    if everything works, with 1 if something fails, with 3 if nothing fails and a right is missing to check the rest,
     and with 2 if the cluster can't be asked.
     """
     target, seconds = Target(kubeconfig, context), _seconds(wait)

@@ -32,12 +32,12 @@ _OF_FILES: tuple[Part, ...] = ("tenants", "namespaces")
 
 def lint(
     policy: Annotated[
-        Path | None, typer.Option(help="Ask only the rules that need no cluster, of a policy file or preset.")
+        Path | None, typer.Option(help="Check a policy file or preset by the rules that need no cluster.")
     ] = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="With --policy: file or folder of TenantQuotas and Namespaces.")
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Id of a rule to leave out; may be repeated.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Id of a rule to leave out (repeatable).")] = None,
     fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
     output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
@@ -45,8 +45,14 @@ def lint(
 ) -> None:
     """Find what is wrong with the tiers, quotas, hooks and webhooks of a cluster, and say what to do.
 
-    Nothing is changed. What you may not read is named, and the other rules are asked. Exits with 1 for a finding as
-    severe as --fail-on, with 2 if the cluster can't be asked or an option is wrong, else with 0.
+    Use it to ask whether gpu-tiers is set up well. `check` shows whether it works now, and `audit` which workloads
+    contradict the policy.
+
+    Example: `gpu-tiers lint --policy policy.yaml --tenants tenants/`
+
+    Nothing is changed. Without the right to read something, the rules that need it are named and the others run.
+    Exits with 1 for a finding as severe as --fail-on, with 2 if the cluster can't be asked or an option is wrong, and
+    otherwise with 0.
     """
     refuse_unknown(ignore or (), RULES, "rule; the rules are")
     if tenants and policy is None:

@@ -22,7 +22,7 @@ NO_PROMETHEUS = (
 
 
 def loss_report(
-    since: Annotated[str, typer.Option(help="Of so long, such as 7d or 4w.")] = "7d",
+    since: Annotated[str, typer.Option(help="How far back to look, such as 7d or 4w.")] = "7d",
     prometheus: PrometheusOption = "",
     output: Annotated[
         Literal["table", "markdown", "csv", "json", "yaml"],
@@ -31,7 +31,12 @@ def loss_report(
 ) -> None:
     """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
 
-    Last what a hook would have saved of those that had none. Exits with 2 where there is no answer.
+    Use it to ask what evictions cost over some days. `posture` shows who can evict whom, and `usage --since` the
+    GPU-hours that tenants used.
+
+    Example: `gpu-tiers report --since 4w --prometheus http://localhost:9090`
+
+    The last line is what a hook would have saved for pods that had none. Exits with 2 if there is no answer.
     """
     if not prometheus:
         fail(NO_PROMETHEUS)

@@ -42,10 +42,14 @@ def open_gates(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Let all pods go that wait for quota (onExceed: Hold), whatever the quotas say: break-glass, or an uninstall.
+    """Let all queued pods (onExceed: Hold) start, whatever the quotas say: for an emergency, or an uninstall.
 
-    Quotas may be overdrawn by them; nothing is evicted for that. First the policy that keeps their gates shut has to be
-    weakened: docs/break-glass.md. Exits with 2 where a gate stays shut.
+    Use it when gpu-tiers can't open the gates itself.
+
+    Example: `gpu-tiers open-gates --yes`
+
+    These pods may exceed the quotas; nothing is evicted for that. First weaken the admission policy that keeps their
+    gates shut: docs/break-glass.md. Exits with 2 if a gate stays shut.
     """
     target = Target(kubeconfig, context)
     if not yes:

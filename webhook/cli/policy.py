@@ -194,12 +194,12 @@ def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
 CHANGES = 1
 NAME_BOTH = "name the old policy too: policy diff OLD NEW"
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Look at policy files.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Compare and check policy files.")
 
 
 @app.callback()
 def policy_commands() -> None:
-    """Look at policy files."""
+    """Compare and check policy files."""
 
 
 class DiffOptions(msgspec.Struct, frozen=True):
@@ -217,7 +217,7 @@ class DiffOptions(msgspec.Struct, frozen=True):
     tenants: TenantsOption = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Compare this one alone; of manifests, that of those that name none."),
+        typer.Option("--namespace", "-n", help="Compare only this namespace; for manifests, where they name none."),
     ] = None
     output: FormOption = "table"
     kubeconfig: KubeconfigOption = None
@@ -229,9 +229,14 @@ class DiffOptions(msgspec.Struct, frozen=True):
 def diff(asked: DiffOptions) -> None:
     """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
 
-    `policy diff NEW` compares the policy in force with a new one for all workloads with GPUs of the cluster, as kubectl
-    diff compares what is live with a file; `policy diff OLD NEW` does so for two policies. With manifests no cluster is
-    asked. Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
+    Use it to ask what a change of the policy would do. `review` shows the answers of one policy, `test` checks what
+    you promised, and `audit` shows which workloads contradict the active policy.
+
+    Example: `gpu-tiers policy diff new.yaml`
+
+    `policy diff NEW` compares the active policy with a new one for all GPU workloads of the cluster, as kubectl diff
+    compares live objects with a file. `policy diff OLD NEW` compares two policies. With manifests no cluster is asked.
+    Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
     target, named = Target(asked.kubeconfig, asked.context), [*(asked.workloads or ()), *(asked.filename or ())]
@@ -337,9 +342,13 @@ def _record(change: ObjectChange) -> dict[str, Any]:
 
 @app.command("check")
 def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Policy file or preset.")]) -> None:
-    """Say what is wrong with a policy file, each mistake with its field's path. Exits with 2 if anything is.
+    """Check a policy file: print each mistake with its field's path, or sum up a valid file in one line.
 
-    A good one is summed up in one line. The webhook refuses the same mistakes, so ask before you install.
+    Use it to ask whether the webhook would accept the file. `lint --policy` also finds what is valid but unwise.
+
+    Example: `gpu-tiers policy check policy.yaml`
+
+    Exits with 2 if the file has a mistake.
     """
     try:
         found = fields_named(file)

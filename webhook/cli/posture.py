@@ -35,9 +35,14 @@ def posture(
 ) -> None:
     """Show who can evict whom: tiers and other PriorityClasses, what is saved then, and what each tenant may use.
 
-    With --at-risk: what to evict the training pods of each tier now would lose, of all tenants or of those named.
-    `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it. Exits with 2 where
-    there is no such tenant, or no answer.
+    Use it to ask what the rules are. `usage` shows what tenants use of their quotas now, and `report` what evictions
+    have cost.
+
+    Example: `gpu-tiers posture --policy policy.yaml`
+
+    With --at-risk: the work that would be lost if the training pods of each tier were evicted now, of all tenants or of
+    those named. `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it.
+    Exits with 2 if there is no such tenant, or no answer.
     """
     target = Target(kubeconfig, context)
     if policy is not None:

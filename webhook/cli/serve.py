@@ -16,7 +16,12 @@ from webhook.server.settings import Settings
 
 @with_options(Settings)
 def serve(settings: Settings) -> None:
-    """Answer the API server's reviews until SIGTERM. Exits with 2 if it can't start, and prints why."""
+    """Answer the API server's reviews until SIGTERM.
+
+    The chart runs it. Exits with 2 if it can't start, and prints why.
+
+    Example: `gpu-tiers serve --policy policy.yaml --certificates files --cert-dir tls --kubeconfig admin.kubeconfig`
+    """
     logs.set_up(settings.log_level, settings.log_format)
     _serve_until_sigterm(settings)
 

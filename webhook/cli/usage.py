@@ -27,20 +27,24 @@ def usage(
     tenant: Annotated[
         list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
     ] = None,
-    since: Annotated[str, typer.Option(help="Show GPU-hours of so long instead, such as 30d, from Prometheus.")] = "",
+    since: Annotated[str, typer.Option(help="Show GPU-hours of the last days, such as 30d, from Prometheus.")] = "",
     prometheus: PrometheusOption = "",
     at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
     output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show what each tenant uses of its quota, row by row.
+    """Show what each tenant uses of its quota, row by row, and who is in its queue.
+
+    Use it to ask how much of the quota is left. `why-pending` is about one pod or workload, `posture` shows what
+    tenants may use, and `report` what evictions have cost.
+
+    Example: `gpu-tiers usage alpha`
 
     In a bar █ runs, ▓ has no node yet, ▒ is booked for pods not seen yet, and ▚ is reserved for the queue.
-
     With --at-risk: the GPU-hours that each tenant's training pods have worked, at most, since they saved last.
-    With --since: the GPU-hours of each tenant by tier and flavor, for chargeback. Exits with 2 where there is no such
-    tenant, or no answer.
+    With --since: the GPU-hours of each tenant by tier and flavor, for chargeback.
+    Exits with 2 if there is no such tenant, or no answer.
     """
     target = Target(kubeconfig, context)
     if since and at_risk:

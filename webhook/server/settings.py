@@ -76,9 +76,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = None
     page_audiences: Annotated[
         list[str] | None,
-        typer.Option(
-            "--page-audience", help="Audience of those tokens; may be repeated. Without one, the API server's."
-        ),
+        typer.Option("--page-audience", help="Audience of those tokens (repeatable). Without one, the API server's."),
     ] = None
     reports_port: Annotated[
         int | None,
@@ -102,7 +100,7 @@ class Settings(msgspec.Struct, frozen=True):
         list[str] | None,
         typer.Option(
             "--prometheus-label",
-            help="LABEL=VALUE that tells its metrics of this cluster from others'; may be repeated.",
+            help="LABEL=VALUE that tells its metrics of this cluster from others' (repeatable).",
         ),
     ] = None
     prometheus_token_file: Annotated[
@@ -123,9 +121,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = None
     client_names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--client-name", help="Name that their certificate must bear, in subject or SAN; may be repeated."
-        ),
+        typer.Option("--client-name", help="Name that their certificate must bear, in subject or SAN (repeatable)."),
     ] = None
     certificates: Annotated[Certificates, typer.Option(help="Where the certificate comes from.")] = (
         Certificates.SELF_MANAGED
@@ -152,9 +148,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = "gpu-tiers"
     dns_names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--dns-name", help="With self-managed: another name or address of the certificate; may be repeated."
-        ),
+        typer.Option("--dns-name", help="With self-managed: another name or address of the certificate (repeatable)."),
     ] = None
     kubeconfig: Annotated[
         Path | None,

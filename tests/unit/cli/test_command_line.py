@@ -1,6 +1,7 @@
 """What all commands have in common: their help, what they say of a wrong option, and their end in a closed pipe."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,39 @@ def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
 def said(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH)})
     return result.exit_code, result.output
+
+
+WORDS_ALONE = {"version"}
+NEIGHBOURS = {
+    "explain": ("why-pending", "usage"),
+    "why-pending": ("explain", "usage"),
+    "usage": ("why-pending", "posture", "report"),
+    "posture": ("usage", "report"),
+    "report": ("posture", "usage"),
+    "check": ("lint", "audit"),
+    "lint": ("check", "audit"),
+    "audit": ("check", "lint", "review"),
+    "review": ("test", "policy diff"),
+    "test": ("review", "policy diff"),
+    "policy diff": ("test", "review"),
+}
+LEAVES = [
+    words
+    for words in commands(typer.main.get_command(app))
+    if words and words[-1] not in WORDS_ALONE and words not in {("policy",), ("certs",)}
+]
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_the_help_of_a_command_has_an_example_and_names_its_neighbours(words: tuple[str, ...]) -> None:
+    found: Any = typer.main.get_command(app)
+    for word in words:
+        found = found.get_command(None, word)
+    (example,) = re.findall(r"^ *Example: `gpu-tiers ([^`]+)`$", found.help, re.MULTILINE)
+    assert example.startswith(" ".join(words))
+    options = {option for each in found.params for option in each.opts}
+    assert [each for each in example.split() if each.startswith("-") and each not in options] == []
+    assert [each for each in NEIGHBOURS.get(" ".join(words), ()) if f"`{each}" not in found.help] == []
 
 
 @pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
@@ -174,17 +208,19 @@ def test_a_mistake_is_told_with_what_to_write(arguments: tuple[str, ...], senten
 
 def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
     """As in `gpu-tiers review examples | head -1`, which ends as kubectl does."""
-    command = [*GPU_TIERS, "review", str(EXAMPLES)]
+    command = [*GPU_TIERS, "review", str(EXAMPLES / "warnings")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout
         assert run.stderr
         first = run.stdout.readline()
         run.stdout.close()
         assert run.stderr.read() == ""
-    assert (run.returncode, Path(first.partition("(")[2]).parts[-1:]) == (141, ("deployment-cpu-only.yaml:2)\n",))
+    assert (run.returncode, Path(first.partition("(")[2]).parts[-1:]) == (141, ("checkpoint-on-emptydir.yaml:2)\n",))
 
 
-@pytest.mark.parametrize("command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES))])
+@pytest.mark.parametrize(
+    "command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES / "warnings"))]
+)
 def test_a_full_disk_is_told_in_a_sentence(command: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         run = subprocess.run([*GPU_TIERS, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)

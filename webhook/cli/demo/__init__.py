@@ -18,7 +18,10 @@ def demo(
 ) -> None:
     """Serve the webhook over TLS with a new certificate, send it the examples, and show its answers.
 
-    The ledger is in memory and starts empty; the workloads are booked one after another.
+    Use it to see gpu-tiers without a cluster. The ledger is in memory and starts empty; the workloads are booked one
+    after another.
+
+    Example: `gpu-tiers demo --examples examples`
     """
     if not examples.is_dir():
         fail(f"{examples}: there is no such folder; run it in a checkout of gpu-tiers, or name one with --examples")

@@ -33,8 +33,13 @@ def explain(
 ) -> None:
     """Show why a pod or a workload has its tier and its checkpoint hook, what it would get now, and what changes that.
 
-    The webhook's own code judges it as if it were created now. Nothing is written.
-    Exits with 2 where there is no such object, or no answer.
+    Use it to ask why this tier, this hook or this refusal. `why-pending` shows why a pod does not run, and `usage` how
+    full its tenant's quota is.
+
+    Example: `gpu-tiers explain job/train -n team-alpha`
+
+    The webhook's own code judges the object as if it were created now. Nothing is written.
+    Exits with 2 if there is no such object, or no answer.
     """
     target = Target(kubeconfig, context)
     write(explain_answer(answered(lambda: _explained(target, what, namespace, policy)), datetime.now(UTC)), output)

@@ -23,13 +23,13 @@ NOTHING = (
 )
 
 FilenameOption = Annotated[
-    list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
+    list[str] | None, typer.Option("--filename", "-f", help="A file or folder with manifests (repeatable).")
 ]
 KustomizeOption = Annotated[
-    list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
+    list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize` (repeatable).")
 ]
-HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")]
-ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")]
+HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template` (repeatable).")]
+ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm (repeatable).")]
 TenantsOption = Annotated[
     list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
 ]

@@ -59,9 +59,14 @@ def run_tests(
 ) -> None:
     """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
 
+    Use it to ask whether the policy keeps what you promised. `review` shows answers without judging them, and
+    `policy diff` shows what a change of the policy changes.
+
+    Example: `gpu-tiers test policies/`
+
     A suite is a file whose name ends with gpu-tiers-test.yaml. Folders are searched with all that is below them.
     Workloads are judged as in Enforce, with all of their pods, without a cluster. Each case starts anew.
-    Exits with 1 if a case fails, and with 2 on bad input; no case is run then.
+    Exits with 1 if a case fails, and with 2 on bad input; then no case is run.
     """
     try:
         cases = [case for some in all_of(suites(files or ["."]), cases_of) for case in some]

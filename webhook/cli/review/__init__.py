@@ -82,14 +82,14 @@ class ReviewOptions(msgspec.Struct, frozen=True):
     values: ValuesOption = None
     policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None
     tenants: Annotated[
-        list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
+        list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces (repeatable).")
     ] = None
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Namespace where a manifest names none; else default."),
     ] = None
     only: Annotated[
-        list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of; may be repeated.")
+        list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of (repeatable).")
     ] = None
     output: Annotated[
         ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
@@ -98,12 +98,17 @@ class ReviewOptions(msgspec.Struct, frozen=True):
 
 @with_options(ReviewOptions)
 def review(asked: ReviewOptions) -> None:
-    """Show what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
+    """Show what gpu-tiers would do with manifests: the tier and why, the changes to the pods, or the refusal.
 
-    Each object is judged by itself as in Enforce, against tenants that use nothing yet; what a cluster says now,
-    `kubectl apply --dry-run=server` tells. What is no Kubernetes object is left out of a folder and named at the end.
-    Exits with 1 if something would be refused, whatever --only shows, and with 2 on bad input: of a folder the rest is
-    reviewed, and what is broken is named; else there is no review.
+    Use it to ask what happens when you apply a manifest. `test` checks such answers against those that you wrote down,
+    `policy diff` compares them under two policies, and `audit` sums them up for a whole cluster or folder.
+
+    Example: `gpu-tiers review -f job.yaml --policy policy.yaml --tenants tenants/`
+
+    No cluster is asked: each object is judged by itself as in Enforce, against tenants that use nothing yet. For the
+    answer of a cluster now use `kubectl apply --dry-run=server`. In a folder, files that are no Kubernetes objects are
+    skipped and named at the end. Exits with 1 if something would be refused, whatever --only shows, and with 2 on bad
+    input. If a file of a folder is broken, the rest is reviewed.
     """
     try:
         report = _report(asked)

@@ -27,12 +27,16 @@ def why_pending(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show why a pod does not run: who holds the GPUs that it could take, and why it can't take them.
+    """Show why a pod does not run: who uses the GPUs that it could take, and why it can't take them.
 
-    Of a workload whose pods were refused: the sentence, and when its controller tries again.
-    Of one that was applied a moment ago: what came of the first try, which is waited for 10 seconds at most.
-    Of an evicted pod: who took its GPUs, and whether it saved.
-    Exits with 2 where there is no such object, or no answer.
+    Use it to ask why a pod is pending, why a Job has no pods, or who evicted a pod and whether it saved. `explain`
+    shows why it has its tier, and `usage` what its whole tenant uses.
+
+    Example: `gpu-tiers why-pending job/train -n team-alpha`
+
+    If the workload's pods were refused, it prints the refusal and when the controller tries again. If the workload was
+    applied a moment ago, it waits up to 10 seconds for the result of the first try.
+    Exits with 2 if there is no such object, or no answer.
     """
     target = Target(kubeconfig, context)
 
