@@ -20,13 +20,13 @@ settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = (
-    *("apiserver", "apiserver, second half", "node", "chart", "docs", "machine"),
+    *("node", "apiserver from o", "apiserver", "apiserver from g", "chart", "docs", "machine"),
     *("frameworks", "other_version", "browser"),
     *("unit", "workloads", "operators", "property", "fuzz", "ledger"),
 )
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
-SECOND_HALF = "test_h"
-"""From this file on the tests of the API server have a process and a control plane of their own: they mostly wait.
+PARTS = {"test_o": "apiserver from o", "test_g": "apiserver from g"}
+"""From these files on the tests of the API server have a process and a control plane of their own: they mostly wait.
 A cluster of yours is one, so one process has all of them."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
@@ -45,9 +45,9 @@ def room(nodeid: str) -> str:
     file = PurePath(nodeid.partition("::")[0])
     folder = "/".join(file.parts[:2])
     elsewhere = ELSEWHERE.get(file.as_posix()) or ELSEWHERE.get(folder)
-    is_second = folder == "tests/apiserver" and file.name >= SECOND_HALF and "GPU_TIERS_TEST_CLUSTER" not in os.environ
-    half = ", second half" if is_second else ""
-    return elsewhere or f"{file.parts[1]}{half}"
+    if elsewhere or folder != "tests/apiserver" or "GPU_TIERS_TEST_CLUSTER" in os.environ:
+        return elsewhere or file.parts[1]
+    return next((part for first, part in PARTS.items() if file.name >= first), "apiserver")
 
 
 class ByRoom(LoadScopeScheduling):

@@ -13,8 +13,8 @@ from webhook.cli.main import app
 
 from .asking import kubeconfig_of, running
 from .conftest import new_namespace
+from .dra import Dra
 from .installed import Installed, Tree, gpu_job, gpu_pod
-from .test_gpus_by_dra import Dra
 
 pytestmark = pytest.mark.apiserver
 
