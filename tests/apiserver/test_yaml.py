@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.unit.config.test_yaml_values import READ, REFUSED
-from webhook.config.yaml_values import number
+from webhook.config.yaml_text import number
 
 from .installed import Installed
 

@@ -1,7 +1,7 @@
 """The checkpointing page lists every kind of hook and every annotation, as the code has them."""
 
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
-from webhook.policy.checkpoint.hook_request import FIELDS, KNOWN
+from webhook.policy.checkpoint.hook_plan import FIELDS, KNOWN
 
 from .markdown import page
 

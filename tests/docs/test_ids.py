@@ -8,7 +8,7 @@ import pytest
 from webhook.objects.refusal import Reason
 from webhook.policy.classification.commands import LONGEST as COMMAND_READ
 from webhook.report.lint import AUDIT_RULES, RULES
-from webhook.sentences.words import FIXES, LONGEST, OF_SETTING_UP, WARNINGS
+from webhook.sentences.sentence import FIXES, LONGEST, OF_SETTING_UP, WARNINGS
 from webhook.server.metric_table import TABLE
 
 from .markdown import Page, page

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from webhook.objects.data_files import data_file
-from webhook.sentences.words import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
+from webhook.sentences.sentence import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
 
 from .markdown import ROOT, page
 
@@ -32,7 +32,7 @@ NOT_ONE_BY_ONE = {
     "hook-value-wrong": "it passes on what is said of a field",
     "unreadable": "the page has a section for it",
 }
-NOT_ONE_BY_ONE |= dict.fromkeys(data_file("webhook.sentences.words", "refusals.yaml")["apiServer"], "docs/review.md")
+NOT_ONE_BY_ONE |= dict.fromkeys(data_file("webhook.sentences.sentence", "refusals.yaml")["apiServer"], "docs/review.md")
 OFFLINE = ROOT / "webhook" / "cluster" / "offline.py"
 OUR_WORDS = (
     "Refusals",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.workloads.golden.files import COMMAND, WANTED, Golden, orphans, present
 from webhook.cli.manifests.documents import documents
-from webhook.policy.checkpoint.hook_request import CHECKPOINT
+from webhook.policy.checkpoint.hook_plan import CHECKPOINT
 
 
 @pytest.mark.parametrize("name", sorted({*WANTED, *present()}))

@@ -8,10 +8,9 @@ from typing import Any
 
 from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
-from webhook.objects.containers import Container, Variable
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import QUOTA_GATE, Metadata, Pod, PodSpec
+from webhook.objects.pods import QUOTA_GATE, Container, Metadata, Pod, PodSpec, Variable
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import GANG, TIER_LABEL, TierRequest
@@ -20,7 +19,7 @@ from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
 from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
 from webhook.policy.placement import PlacementPlan, SchedulingPlan
-from webhook.policy.quota.claimed import CLAIMED, claimed
+from webhook.policy.quota.demand import CLAIMED, claimed
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"

@@ -22,8 +22,7 @@ from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import GANG
 from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of, flavor_of
-from webhook.policy.quota.claimed import changed_claimed, gpus_of, kept_by_group, outgrown
-from webhook.policy.quota.demand import changed_share
+from webhook.policy.quota.demand import changed_claimed, changed_share, gpus_of, kept_by_group, outgrown
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of

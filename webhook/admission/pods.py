@@ -29,8 +29,7 @@ from webhook.policy.decide import (
     without_room,
 )
 from webhook.policy.quota.charges import Charge, GangPart, gang_of, is_held, shortfall
-from webhook.policy.quota.claimed import claimed, misstated
-from webhook.policy.quota.demand import demand_of, held_by, shared_by
+from webhook.policy.quota.demand import claimed, demand_of, held_by, misstated, shared_by
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode

@@ -36,7 +36,7 @@ from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
-from webhook.policy.quota.tenant_warnings import tenant_warnings
+from webhook.policy.quota.tenant_status import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kind_table import KindTable
 from webhook.sentences.sentence import sentence

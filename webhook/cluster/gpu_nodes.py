@@ -8,9 +8,8 @@ import msgspec
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
-from webhook.objects.containers import Quantity
 from webhook.objects.node_fit import Taint
-from webhook.objects.pods import Metadata
+from webhook.objects.pods import Metadata, Quantity
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View, read
 from webhook.policy.quota.charges import flavor_on

@@ -19,9 +19,8 @@ from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.kube.wire import listed_objects, metadata_of
-from webhook.objects.containers import Quantity
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Metadata, Pod, PodSpec
+from webhook.objects.pods import Metadata, Pod, PodSpec, Quantity
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
 from webhook.policy.assignment.assigned_by import read_assigned_by

@@ -11,15 +11,13 @@ from webhook.cluster.pod_informer import RUNNING, SeenPod, has_work_to_lose, typ
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
-from webhook.objects.containers import Container
-from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.objects.pods import Container, OwnerReference, PodClaim
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import View, read
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
-from webhook.policy.checkpoint.hook_plan import grace_of
-from webhook.policy.checkpoint.hook_request import CHECKPOINT
+from webhook.policy.checkpoint.hook_plan import CHECKPOINT, grace_of
 from webhook.policy.quota.charges import named_flavor, tier_counted
 from webhook.policy.quota.demand import asked_of, demand_held, gpu_holders, peak_request
 from webhook.policy.values.tier_policy import TierPolicy

@@ -1,12 +1,188 @@
 """Reads YAML texts as trees. Too deep a nesting is an error, and so is a key written twice if nobody asks for those."""
 
-from collections.abc import Iterator
+import base64
+import math
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import yaml
+from yaml.constructor import ConstructorError
 from yaml.reader import ReaderError
 
-from webhook.config.yaml_values import MERGE, KubectlLoader
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML was built without libyaml: ten times as slow, and the same
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+_CORE = "tag:yaml.org,2002:"
+MERGE = f"{_CORE}merge"
+_BOOL = re.compile("y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF")
+_NULL = re.compile("|~|null|Null|NULL")
+_BEYOND = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_LEAST, _MOST, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
+LONGEST = 100
+"""Characters of a whole number; none of 64 bits has more in any base. A longer one is a float, as in Go."""
+_BASES = {"x": 16, "o": 8, "b": 2}
+MOST_MERGED = 100_000
+"""Keys that the merges of a text may copy. Merges of merges multiply them: ten lines could bring a thousand million."""
+
+
+def tag_of(text: str) -> str:
+    """The tag of a plain scalar, by how it is written."""
+    if _BOOL.fullmatch(text):
+        return f"{_CORE}bool"
+    if _NULL.fullmatch(text):
+        return f"{_CORE}null"
+    if text == "<<":
+        return MERGE
+    if _BEYOND.fullmatch(text) or number(text) is not None:
+        return f"{_CORE}float"
+    return f"{_CORE}str"
+
+
+def number(text: str) -> int | float | None:
+    """The number that a text is, as JSON has it: a whole one without a point. None for a text that is none."""
+    plain = text if text.startswith(".") else text.replace("_", "")
+    if not text[:1].isascii() or text[:1] not in "+-.0123456789" or not plain.isascii():
+        return None
+    if len(plain) <= LONGEST and _INT.fullmatch(plain):
+        found = _whole(plain)
+        if _LEAST <= found <= _MOST:
+            return found
+        if found <= _MOST_UNSIGNED and not plain.startswith(("+", "-")):
+            return float(found)
+    if not _FLOAT.fullmatch(plain):
+        return None
+    real = float(plain)
+    if math.isinf(real):
+        return None
+    return int(real) if real.is_integer() and _LEAST <= real <= _MOST else real
+
+
+def _whole(plain: str) -> int:
+    """An integer of any base. One with a leading 0 is octal, and so may be a `0` alone."""
+    sign, digits = (-1 if plain.startswith("-") else 1), plain.lstrip("+-")
+    base = _BASES.get(digits[1:2].lower(), 8 if digits.startswith("0") else 10)
+    return sign * int(digits[2:] if digits[1:2].lower() in _BASES else digits, base)
+
+
+class KubectlLoader(SafeLoader):
+    """Loads a text as kubectl does."""
+
+    _merged = 0
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode:
+            return tag_of(value) if implicit[0] else f"{_CORE}str"
+        return f"{_CORE}seq" if kind is yaml.SequenceNode else f"{_CORE}map"
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put what is merged (`<<`) in its place. A key that is written again overrides, wherever it comes from."""
+        pairs: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag != MERGE:
+                pairs.append((key, value))
+                continue
+            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for each in reversed(merged):  # the first of them counts
+                if not isinstance(each, yaml.MappingNode):
+                    problem = f"expected a mapping or list of mappings for merging, but found {each.id}"
+                    raise ConstructorError("while constructing a mapping", node.start_mark, problem, each.start_mark)
+                self.flatten_mapping(each)
+                self._merged += len(each.value)
+                if self._merged > MOST_MERGED:
+                    problem = f"merges copy more than {MOST_MERGED} keys"
+                    raise ConstructorError("while constructing a mapping", node.start_mark, problem, each.start_mark)
+                pairs.extend(each.value)
+        node.value = pairs
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+        """A mapping whose keys are text, as JSON has them."""
+        self.flatten_mapping(node)
+        found = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                problem = f"found a {key.id} as a key"
+                raise ConstructorError("while constructing a mapping", node.start_mark, problem, key.start_mark)
+            name = self.construct_object(key, deep=True)
+            if name is None:
+                problem = "found null as a key"
+                raise ConstructorError("while constructing a mapping", node.start_mark, problem, key.start_mark)
+            shown = str(name).lower() if isinstance(name, bool) else str(name)
+            found[shown] = self.construct_object(value, deep=deep)
+        return found
+
+
+def _boolean(_: KubectlLoader, node: yaml.ScalarNode) -> bool:
+    if not _BOOL.fullmatch(node.value):
+        raise ValueError(node.value)
+    return node.value[:2].lower() in ("y", "ye", "tr", "on")
+
+
+def _nothing(_: KubectlLoader, node: yaml.ScalarNode) -> None:
+    if not _NULL.fullmatch(node.value):
+        raise ValueError(node.value)
+
+
+def _number(_: KubectlLoader, node: yaml.ScalarNode) -> int | float:
+    found = number(node.value)
+    if found is None:
+        raise ValueError(node.value)
+    return found
+
+
+def _text(_: KubectlLoader, node: yaml.ScalarNode) -> str:
+    return str(node.value)
+
+
+def _binary(_: KubectlLoader, node: yaml.ScalarNode) -> str:
+    return base64.b64decode(node.value, validate=False).decode()
+
+
+def _as_it_is(loader: KubectlLoader, node: yaml.Node) -> Any:
+    """The value of a tag that nobody knows: the tag is overlooked."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return node.value
+
+
+_SCALARS = {
+    "bool": _boolean,
+    "null": _nothing,
+    "int": _number,
+    "float": _number,
+    "str": _text,
+    "merge": _text,
+    "timestamp": _text,
+    "binary": _binary,
+}
+
+
+def _of_scalar(made: Callable[[KubectlLoader, yaml.ScalarNode], Any]) -> Callable[[KubectlLoader, yaml.Node], Any]:
+    """The constructor of a tag that only a scalar may have."""
+
+    def construct(loader: KubectlLoader, node: yaml.Node) -> Any:
+        if not isinstance(node, yaml.ScalarNode):
+            problem = (
+                f"found a {'mapping' if isinstance(node, yaml.MappingNode) else 'sequence'} with the tag of a scalar"
+            )
+            raise ConstructorError(None, None, problem, node.start_mark)
+        return made(loader, node)
+
+    return construct
+
+
+for _name, _made in _SCALARS.items():
+    KubectlLoader.add_constructor(f"{_CORE}{_name}", _of_scalar(_made))
+for _name in ("set", "omap", "pairs"):
+    KubectlLoader.add_constructor(f"{_CORE}{_name}", _as_it_is)
+KubectlLoader.add_constructor(None, _as_it_is)
+
 
 try:
     from yaml import CSafeDumper as Dumper

@@ -21,7 +21,7 @@ from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
-from webhook.policy.quota.claimed import let_in_with
+from webhook.policy.quota.demand import let_in_with
 from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.workload import Devices
 

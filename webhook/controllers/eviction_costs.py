@@ -24,8 +24,7 @@ from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Informer, Reflectors, Source, Store
 from webhook.kube.wire import RFC_3339
-from webhook.objects.managed_fields import ManagedFields
-from webhook.objects.pods import Metadata
+from webhook.objects.pods import ManagedFields, Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, at, mapped, read
 from webhook.policy.checkpoint.work_lost import MOST, boost, room_between, save_time

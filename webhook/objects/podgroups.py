@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.objects.managed_fields import ManagedFields
-from webhook.objects.pods import Metadata, PodClaim
+from webhook.objects.pods import ManagedFields, Metadata, PodClaim
 from webhook.objects.view import View
 
 

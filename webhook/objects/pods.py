@@ -8,9 +8,83 @@ from typing import Any
 
 from msgspec import field
 
-from webhook.objects.containers import Container
 from webhook.objects.refusal import Reason, Refused, shown
-from webhook.objects.view import View
+from webhook.objects.view import View, at
+
+Quantity = str | int | float
+
+
+class UsedClaim(View, frozen=True):
+    """One of the pod's claims that a container uses: all of it, or only what one request brings."""
+
+    name: str = ""
+    request: str = ""
+
+
+class Resources(View, frozen=True):
+    """A container's requests, limits, and the pod's claims that it uses."""
+
+    requests: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, Quantity] = field(default_factory=dict)
+    claims: tuple[UsedClaim, ...] = ()
+
+
+class Lifecycle(View, frozen=True):
+    """A container's handlers; only whether preStop is taken matters."""
+
+    pre_stop: dict[str, Any] | None = None
+
+
+class VolumeMount(View, frozen=True):
+    """Where a container sees a volume."""
+
+    name: str = ""
+    mount_path: str = ""
+    read_only: bool = False
+
+
+class Variable(View, frozen=True):
+    """An environment variable; its value may come from elsewhere."""
+
+    name: str = ""
+    value: Any = None
+
+
+class Port(View, frozen=True):
+    """A port that a container declares."""
+
+    name: str = ""
+    container_port: int = 0
+
+
+class Probe(View, frozen=True):
+    """How the kubelet asks a container whether it is ready; a command asks nothing of a port."""
+
+    http_get: Any = None
+    grpc: Any = None
+
+
+class Container(View, frozen=True):
+    """An app container, an init container or a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    resources: Resources = Resources()
+    lifecycle: Lifecycle | None = None
+    restart_policy: str | None = None
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    ports: tuple[Port, ...] = ()
+    env: tuple[Variable, ...] = ()
+    env_from: tuple[Any, ...] = ()
+    readiness_probe: Probe | None = None
+    termination_message_path: str = "/dev/termination-log"
+
+    @property
+    def is_sidecar(self) -> bool:
+        """An init container that keeps running (KEP-753)."""
+        return self.restart_policy == "Always"
 
 
 class NodeRequirement(View, frozen=True):
@@ -228,3 +302,27 @@ def require_short_uid(owner: OwnerReference | None) -> None:
 def _require(what: str, count: int, most: int) -> None:
     if count > most:
         raise Refused(Reason.INVALID, "too-many-in-pod", count=count, what=what, most=most)
+
+
+class ManagedFields(View, frozen=True):
+    """Who set which fields: an Apply names what a person wrote, an Update also what the API server filled in."""
+
+    manager: str = ""
+    operation: str = ""
+    fields_v1: Any = None
+
+
+def is_filled_in(tree: object, *field: str) -> bool:
+    """Tell whether another webhook filled in a field that the object has: nobody sent it.
+
+    An object without managedFields has not been through an API server: its author wrote all of it.
+    """
+    entries = at(tree, "metadata.managedFields")
+    return isinstance(entries, list) and bool(entries) and not any(_manages(each, field) for each in entries)
+
+
+def _manages(entry: object, field: tuple[str, ...]) -> bool:
+    found = entry.get("fieldsV1") if isinstance(entry, dict) else None
+    for step in field:
+        found = found.get(f"f:{step}") if isinstance(found, dict) else None
+    return found is not None

@@ -17,11 +17,11 @@ from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
-from webhook.policy.checkpoint.hook_request import CHECKPOINT
-from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
+from webhook.policy.checkpoint.hook_plan import CHECKPOINT
+from webhook.policy.checkpoint.hook_plan import KNOWN as OF_HOOKS
 from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.placement import KAI_PREEMPTIBILITY, KAI_QUEUE, VOLCANO_QUEUE
-from webhook.policy.quota.claimed import CLAIMED
+from webhook.policy.quota.demand import CLAIMED
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy

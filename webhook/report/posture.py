@@ -9,7 +9,7 @@ from typing import Literal
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused, first_of
-from webhook.policy.checkpoint.hook_request import longest_save
+from webhook.policy.checkpoint.hook_plan import longest_save
 from webhook.policy.checkpoint.work_lost import Work
 from webhook.policy.quota.tenant_status import unknown_names
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply, evicts_for_devices

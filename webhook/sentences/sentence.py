@@ -1,11 +1,37 @@
 """Makes a sentence of a value: what a person reads of a refusal, of a warning, of the reason for a tier."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
+from webhook.objects.data_files import data_file
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import Refusal, Refused, shown
-from webhook.sentences.words import LONGEST, OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
+
+LONGEST = 120
+"""Characters of a warning about a workload, with its id."""
+
+EXCEEDED = "exceeded quota: "
+"""How each refusal begins that ends when others of the tenant end.
+
+Argo Workflows, Tekton, Flyte and Airflow look for these words, in lower case, in a create that is refused with 403, as
+the API server's own ResourceQuotas refuse it. They create the object again later. Without the words the step fails.
+"""
+
+_REFUSALS: Mapping[str, Mapping[str, str]] = data_file(__name__, "refusals.yaml")
+_WARNINGS: Mapping[str, Mapping[str, str]] = data_file(__name__, "warnings.yaml")
+_PARTS: Mapping[str, Mapping[str, str]] = data_file(__name__, "parts.yaml")
+
+REFUSALS: Mapping[str, str] = {
+    each: EXCEEDED + text if section == "room" else text
+    for section, texts in _REFUSALS.items()
+    for each, text in texts.items()
+}
+WARNINGS, OF_SETTING_UP, WITHOUT_ID = (_WARNINGS[each] for each in ("workloads", "settingUp", "withoutId"))
+REASONS = _PARTS["reasons"]
+PARTS: Mapping[str, str] = {**REASONS, **_PARTS["others"]}
+FIXES: Mapping[str, str] = data_file(__name__, "fixes.yaml")["fixes"]
+
 
 _BETWEEN = {"": ", ", ";": "; ", "+": " + ", "and": " and "}
 _OTHER_WARNINGS = {**OF_SETTING_UP, **WITHOUT_ID}

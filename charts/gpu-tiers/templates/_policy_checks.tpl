@@ -1,6 +1,6 @@
 {{/*
 Policies that the webhook would not start with, refused before anything is applied. values.schema.json knows types and
-ranges; here is what one field says of another. The sentences are the webhook's own (webhook/config/crosscheck.py and
+ranges; here is what one field says of another. The sentences are the webhook's own (webhook/config/load.py and
 model.py); tests/chart/test_policy_checks.py compares them. Each check takes the effective policy, and writes a line for
 each problem.
 */}}

@@ -14,7 +14,7 @@ from tests.builders import (
     a_workload,
 )
 from tests.builders.world import World
-from webhook.sentences.words import LONGEST
+from webhook.sentences.sentence import LONGEST
 
 KIND = "gpu-tiers.dev/checkpoint"
 SHELL = "[shell-pid-1] container {}: a shell as first process does not pass SIGTERM on; exec the program"

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from webhook.cli.main import app
-from webhook.sentences.words import WARNINGS
+from webhook.sentences.sentence import WARNINGS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.builders.words import words
 from webhook.objects.pods import Metadata
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.checkpoint.hook_request import CHECKPOINT
+from webhook.policy.checkpoint.hook_plan import CHECKPOINT
 from webhook.policy.metadata_keys import KNOWN_KEYS, unknown_keys
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import webhook
-from webhook.sentences.words import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
+from webhook.sentences.sentence import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
 
 ROOT = Path(webhook.__file__).parent
 OF_WARNINGS = {**WARNINGS, **OF_SETTING_UP, **WITHOUT_ID}

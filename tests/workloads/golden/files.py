@@ -9,7 +9,7 @@ from webhook.cli.manifests.documents import documents
 from webhook.cli.manifests.offline import judge_for
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.workloads.kind_table import BUILT_IN
-from webhook.sentences.words import WARNINGS
+from webhook.sentences.sentence import WARNINGS
 
 FOLDER = Path(__file__).parent
 COMMAND = "make golden"

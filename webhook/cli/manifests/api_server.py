@@ -15,10 +15,9 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.cli.manifests.documents import Document
-from webhook.objects.containers import Container
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.manifests import Manifest
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Container, Pod
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import at, mapped, view

@@ -35,10 +35,9 @@ from webhook.objects.view import view
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
-from webhook.policy.quota.tenant_warnings import tenant_warnings
+from webhook.policy.quota.tenant_status import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.sentences.sentence import address, sentence
-from webhook.sentences.words import WARNINGS
+from webhook.sentences.sentence import WARNINGS, address, sentence
 
 REFUSED = 1
 

@@ -17,8 +17,7 @@ from webhook.cli.manifests.documents import STDIN
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.manifests.left_out import LeftOut
 from webhook.objects.view import Tree
-from webhook.sentences.sentence import address, has_shown_id, warning_words
-from webhook.sentences.words import WARNINGS
+from webhook.sentences.sentence import WARNINGS, address, has_shown_id, warning_words
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 OTHER_WARNING = "warning"

@@ -12,8 +12,7 @@ import msgspec
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
-from webhook.sentences.sentence import sentence
-from webhook.sentences.words import REASONS
+from webhook.sentences.sentence import REASONS, sentence
 
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 

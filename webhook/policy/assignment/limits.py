@@ -18,7 +18,7 @@ from webhook.policy.assignment.request import (
     tier_request,
 )
 from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, shortfall
-from webhook.policy.quota.claimed import gpus_of
+from webhook.policy.quota.demand import gpus_of
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy

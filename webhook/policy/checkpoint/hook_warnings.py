@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from webhook.objects.containers import Container
 from webhook.objects.phrase import AdmissionWarning, Phrase
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Container, Pod
 from webhook.policy.checkpoint.hook_kinds import ROWS
-from webhook.policy.checkpoint.hook_plan import OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
-from webhook.policy.checkpoint.hook_request import FIELDS
+from webhook.policy.checkpoint.hook_plan import FIELDS, OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
 from webhook.policy.checkpoint.listen import hides_path
 from webhook.policy.checkpoint.programs import LONGEST, is_first_process, lost_checkpoints, sleeps
 from webhook.policy.values.tier_policy import Checkpoint, HookKind

@@ -18,10 +18,9 @@ from typing import Any
 
 import msgspec
 
-from webhook.objects.containers import Container, Variable
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.phrase import Phrase
-from webhook.objects.pods import Pod, Volume
+from webhook.objects.pods import Container, Pod, Variable, Volume
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.programs import LONGEST
 from webhook.policy.values.tier_policy import Hook, ReportTarget

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from webhook.objects.containers import Container
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Container, Pod
 
 LONGEST = 4_096
 """Characters of a command or a script that are searched."""

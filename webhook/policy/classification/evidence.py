@@ -11,8 +11,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from webhook.objects.containers import Container
-from webhook.objects.pods import OwnerReference, Pod
+from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.policy.quota.demand import ANNOTATIONS, holder_by
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.kind_table import Source, WorkloadType

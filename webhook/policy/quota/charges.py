@@ -14,8 +14,7 @@ from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
 from webhook.objects.pods import NodeRequirement, NodeSelectorTerm, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refusal, first_of
-from webhook.policy.quota.claimed import not_made
-from webhook.policy.quota.demand import demand_held, shared_by
+from webhook.policy.quota.demand import demand_held, not_made, shared_by
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, maybe
 from webhook.policy.values.tier_policy import Flavor, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers

@@ -3,15 +3,16 @@
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Self, get_args
 
 import msgspec
 
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.charges import StrandedGang, stranded
+from webhook.policy.quota.charges import StrandedGang, demotes_not_there, demotes_nowhere, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, Usage, by_age
@@ -230,3 +231,101 @@ def _tiers_named(tenant: Tenant) -> Iterator[tuple[str, str]]:
         yield "spec.defaultTier", tenant.default_tier
     yield from ((f"spec.demoteTo[{i}]", name) for i, name in enumerate(tenant.demote_to))
     yield from ((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows) if row.tier is not None)
+
+
+MOST_IN_A_WARNING = 2
+"""Namespaces that a warning names before it counts the others: the API server cuts a long one."""
+
+UsageOf = Callable[[Tenant], Usage]
+"""GPUs on each of a tenant's rows, as they are booked; nothing for a tenant that is new."""
+
+
+def tenant_warnings(
+    tenant: Tenant,
+    others: Iterable[Tenant],
+    namespaces: Sequence[Namespace],
+    usage_of: UsageOf,
+    policy: TierPolicy,
+    coming: Collection[str] = (),
+) -> tuple[AdmissionWarning, ...]:
+    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector.
+
+    `coming`: tiers and flavors of a policy that is not in force yet.
+    """
+    ranked = by_age([tenant, *others])
+    selecting = {
+        each.name: [other for other in ranked if other is tenant or other.selects(each.labels)]
+        for each in namespaces
+        if tenant.selects(each.labels)
+    }
+    return (
+        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
+        *(_by_rank(tenant, policy) if _in_force(policy, coming) else ()),
+        *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
+        *(
+            AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
+            for index, row in enumerate(tenant.rows)
+            if tenant.backstop and row.flavor is not None
+        ),
+        *((AdmissionWarning("selects-nothing", tenant=tenant.name),) if namespaces and not selecting else ()),
+        *_overlaps(tenant, selecting),
+        *_below_use(tenant, usage_of(tenant)),
+    )
+
+
+_IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
+
+
+def _in_force(policy: TierPolicy, coming: Collection[str]) -> bool:
+    """Tell whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
+    return {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}.issuperset(coming)
+
+
+def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
+    """Tiers that the tenant names and may not use, and a demotion to none.
+
+    The API server refuses those beside `allowedTiers`.
+    """
+    rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
+    listed = ((f"spec.demoteTo[{index}]", name) for index, name in enumerate(tenant.demote_to))
+    for where, name in (("spec.defaultTier", tenant.default_tier), *rows, *listed):
+        tier = policy.tiers.get(name or "")
+        if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
+            yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
+    if demotes_nowhere(tenant, policy):
+        yield AdmissionWarning("demotes-nowhere")
+    else:
+        for field, lent in demotes_not_there(tenant, policy):
+            yield AdmissionWarning("demotes-not-there", field=field, tier=lent)
+
+
+def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:
+    """Namespaces that an older one keeps from it, and those that it keeps from younger ones."""
+    shared: dict[Tenant, list[str]] = {}
+    for name, (owner, *younger) in sorted(selecting.items()):
+        for other in younger if owner is tenant else (owner,):
+            shared.setdefault(other, []).append(name)
+    for other, names in shared.items():
+        namespaces = first_of(names, MOST_IN_A_WARNING)
+        yield AdmissionWarning("overlap", other=other.name, namespaces=namespaces, older=_older(tenant, other))
+
+
+def _older(tenant: Tenant, other: Tenant) -> str:
+    """Which of the two it is; manifests have no age yet."""
+    if not tenant.created or not other.created or tenant.created == other.created:
+        return "the older one"
+    return "this one is older and" if tenant.created < other.created else "it is older and"
+
+
+def _below_use(tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
+    for index, row in enumerate(tenant.rows if not tenant.charged_elsewhere else ()):
+        used = usage.get(row, NOTHING)
+        if used > row.hard:
+            field = f"spec.quotas[{index}].gpus"
+            yield AdmissionWarning(
+                "below-use",
+                field=field,
+                hard=row.hard,
+                used=used,
+                row=row.label,
+            )

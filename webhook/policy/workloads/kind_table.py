@@ -21,7 +21,7 @@ from webhook.objects.data_files import data_file
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.objects.view import steps
-from webhook.policy.workloads import spark, training_runtime
+from webhook.policy.workloads import made_pods
 from webhook.policy.workloads.pod_counts import GROUP_COUNTS, POD_COUNTS, GroupCount, PodCount, counted_at, once, one
 
 
@@ -292,13 +292,13 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 _MAKES_PODS: Mapping[str, MakesPod] = {
-    "spark_driver": spark.driver_pod,
-    "spark_executor": spark.executor_pod,
-    "node_alone": training_runtime.node_alone,
-    "with_runtime": training_runtime.with_runtime,
+    "spark_driver": made_pods.driver_pod,
+    "spark_executor": made_pods.executor_pod,
+    "node_alone": made_pods.node_alone,
+    "with_runtime": made_pods.with_runtime,
 }
 _NAMED: Mapping[Any, Mapping[str, Callable[..., Any]]] = {
-    PodCount: POD_COUNTS | {"spark_executors": spark.executors},
+    PodCount: POD_COUNTS | {"spark_executors": made_pods.executors},
     GroupCount: GROUP_COUNTS,
     MakesPod: _MAKES_PODS,
 }

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written
-from webhook.policy.checkpoint.hook_request import longest_save
+from webhook.policy.checkpoint.hook_plan import longest_save
 from webhook.policy.checkpoint.work_lost import room_between
 from webhook.policy.placement import UNNAMED
 from webhook.policy.values.tier_policy import Hook

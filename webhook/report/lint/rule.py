@@ -9,8 +9,7 @@ import msgspec
 from webhook.report.lint.audited import Audited
 from webhook.report.lint.snapshot import ClusterSnapshot, Part
 from webhook.report.shown import Shown
-from webhook.sentences.sentence import address
-from webhook.sentences.words import FIXES
+from webhook.sentences.sentence import FIXES, address
 
 
 class Severity(StrEnum):

@@ -15,8 +15,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
 from webhook.policy.workloads.workload import Devices
-from webhook.sentences.sentence import sentence
-from webhook.sentences.words import LONGEST, WARNINGS
+from webhook.sentences.sentence import LONGEST, WARNINGS, sentence
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING

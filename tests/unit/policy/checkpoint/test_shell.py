@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.objects.containers import Container
+from webhook.objects.pods import Container
 from webhook.objects.view import view
 from webhook.policy.checkpoint.programs import is_first_process, sleeps
 

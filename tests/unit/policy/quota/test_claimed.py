@@ -8,7 +8,7 @@ from tests.builders import a_claiming_pod, a_policy
 from webhook.objects.pods import Pod
 from webhook.objects.view import view
 from webhook.policy.quota.charges import Charge, charge_of
-from webhook.policy.quota.claimed import CLAIMED
+from webhook.policy.quota.demand import CLAIMED
 from webhook.policy.workloads.workload import Devices
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import TenantBuilder, a_policy, a_tenant
 from tests.builders.words import words
-from webhook.policy.quota.tenant_warnings import tenant_warnings
+from webhook.policy.quota.tenant_status import tenant_warnings
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, Usage
 

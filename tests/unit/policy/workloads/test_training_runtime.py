@@ -8,7 +8,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.workloads.kind_table import BUILT_IN
-from webhook.policy.workloads.training_runtime import with_runtime
+from webhook.policy.workloads.made_pods import with_runtime
 from webhook.policy.workloads.workload import Member, workload
 from webhook.sentences.sentence import sentence
 
