@@ -10,7 +10,7 @@ from webhook.objects.view import Tree, View, at, view
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.quota.native_quotas import PRIORITY_CLASS, REQUESTS, NativeQuota
 from webhook.policy.values.facts import Group
-from webhook.policy.values.tenants import Requirement
+from webhook.policy.values.tenants import Operator, Requirement
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.claims import Claim, ClaimTemplate, devices_of
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
@@ -77,7 +77,7 @@ deadline and ask for CPU or memory, so the last two are taken to count them."""
 
 class _Line(View, frozen=True):
     scope_name: str = ""
-    operator: str = "Exists"
+    operator: Operator = "Exists"
     values: tuple[str, ...] = ()
 
 

@@ -1,6 +1,9 @@
-"""Reads a policy file: YAML to the policy's values, the preset merged in."""
+"""Reads a policy file: YAML to the policy's values, the preset merged in.
 
-import functools
+1. The sections of model.py check each field by itself.
+2. `crosscheck` looks for contradictions between fields, such as unknown and duplicate names.
+"""
+
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -13,19 +16,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.config.errors import ConfigError, sentence, steps_to, unreadable
-from webhook.config.model import HookSection, PolicyFile
+from webhook.config.model import PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.objects.data_files import data_file
-from webhook.objects.view import Tree
-from webhook.policy.checkpoint.hook_kinds import completed
-from webhook.policy.values.tenants import Requirement
+from webhook.objects.view import Tree, view
+from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.values.tier_policy import (
     Checkpoint,
     Flavor,
     GpuResource,
     GpuShare,
     Grade,
-    Hook,
     Kueue,
     Match,
     Mode,
@@ -82,8 +83,7 @@ def _fields(text: str, source: str) -> PolicyFile:
     except ValidationError as error:
         problems = [sentence(each) for each in error.errors()]
         raise ConfigError(source, problems + crosschecked_rest(tree, error.errors())) from None
-    problems = crosscheck(file)
-    if problems:
+    if problems := list(crosscheck(file)):
         raise ConfigError(source, problems)
     return file
 
@@ -107,18 +107,11 @@ def _with_preset(tree: Tree, source: str) -> Tree:
         return tree
     if name not in presets():
         raise ConfigError(source, [f'preset: "{name}" does not exist; write one of {", ".join(presets())}'])
-    preset = _ours("gpu_resources.yaml") | _ours(f"presets/{name}.yaml")
-    preset = {key: value for key, value in preset.items() if key not in ("apiVersion", "kind")}
+    # Files that travel with us need none of the checks on what people write.
+    preset = data_file(__name__, "gpu_resources.yaml") | data_file(__name__, f"presets/{name}.yaml")
     own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
-    if "tiers" in own:
-        preset = {key: value for key, value in preset.items() if key not in _NAMES_TIERS}
-    return _merged(preset, own)
-
-
-@functools.cache
-def _ours(name: str) -> Tree:
-    """A file that travels with us, which needs none of the checks on what people write; nobody may change the tree."""
-    return dict(data_file(__name__, name))
+    left_out = ("apiVersion", "kind", *(_NAMES_TIERS if "tiers" in own else ()))
+    return _merged({key: value for key, value in preset.items() if key not in left_out}, own)
 
 
 def _merged(below: Tree, above: Tree) -> Tree:
@@ -131,6 +124,10 @@ def _merged(below: Tree, above: Tree) -> Tree:
 
 
 def _policy(file: PolicyFile) -> TierPolicy:
+    kueue = None
+    if file.kueue.workload_priority_classes:
+        selector = view(file.kueue.managed_jobs_namespace_selector.model_dump(by_alias=True), LabelSelector)
+        kueue = Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
     return TierPolicy(
         tiers=Tiers(Tier(each.name, each.value, each.preemption_policy, each.description) for each in file.tiers),
         default_tier=file.default_tier,
@@ -149,7 +146,18 @@ def _policy(file: PolicyFile) -> TierPolicy:
         tier_of_type=file.workload_types,
         allowed_by_type=file.allowed_tiers_by_type,
         demote_to=file.demote_to,
-        rules=tuple(_rule(file, index) for index in range(len(file.rules))),
+        rules=tuple(
+            Rule(
+                Match(
+                    tuple(kind.group_kind for kind in each.match.kinds),
+                    each.match.labels,
+                    each.match.namespaces,
+                    each.match.service_accounts,
+                ),
+                each.tier,
+            )
+            for each in file.rules
+        ),
         unmanaged_classes=file.unmanaged_classes,
         unreadable_owners=file.unreadable_owners,
         namespaces_without_tenant=file.namespaces_without_tenant,
@@ -160,34 +168,17 @@ def _policy(file: PolicyFile) -> TierPolicy:
         placement={tier: section.placement() for tier, section in file.placement.items()},
         scheduling={tier: section.scheduling() for tier, section in file.scheduling.items()},
         templates=file.templates,
-        kueue=_kueue(file),
+        kueue=kueue,
         eviction_cost={"Kueue": file.eviction_cost.kueue, "Volcano": file.eviction_cost.volcano},
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )
 
 
-def _rule(file: PolicyFile, index: int) -> Rule:
-    section = file.rules[index]
-    match = section.match
-    kinds = tuple(each.group_kind for each in match.kinds)
-    return Rule(Match(kinds, match.labels, match.namespaces, match.service_accounts), section.tier)
-
-
-def _kueue(file: PolicyFile) -> Kueue | None:
-    section, selector = file.kueue, file.kueue.managed_jobs_namespace_selector
-    if not section.workload_priority_classes:
-        return None
-    lines = [Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()]
-    lines += [Requirement(line.key, line.operator, line.values) for line in selector.match_expressions]
-    return Kueue(tuple(lines) if section.manage_jobs_without_queue_name else None)
-
-
 def _checkpoint(file: PolicyFile) -> Checkpoint:
     section = file.checkpoint
-    by_type: dict[WorkloadType, HookSection | None] = {each: getattr(section, each.value) for each in WorkloadType}
     return Checkpoint(
-        hooks={workload_type: _hook(hook) for workload_type, hook in by_type.items() if hook is not None},
-        tiers={tier: _hook(hook) for tier, hook in section.tiers.items()},
+        hooks={each: hook.hook() for each in WorkloadType if (hook := getattr(section, each.value)) is not None},
+        tiers={tier: hook.hook() for tier, hook in section.tiers.items()},
         margin=section.margin_seconds,
         max_grace_period=section.max_grace_period_seconds,
         tier_caps=section.max_grace_period_seconds_by_tier,
@@ -196,14 +187,66 @@ def _checkpoint(file: PolicyFile) -> Checkpoint:
     )
 
 
-def _hook(section: HookSection) -> Hook:
-    return completed(section.kind, section.seconds, section.given())
-
-
-def crosscheck(file: PolicyFile) -> list[str]:
+def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one list of rules
     """Every contradiction between fields, each with its path."""
-    checks = (_missing, _duplicates, _reserved_names, _unknown_tiers, _unknown_kinds, _contradictions)
-    return [problem for check in checks for problem in check(file)]
+    # 1. Something has to be there.
+    if not file.tiers:
+        yield "tiers: at least one is required"
+    if not file.resources:
+        yield "resources: at least one is required, or nothing counts as a GPU"
+
+    # 2. No name stands twice. PriorityClasses can't have the name of another tier's second class, nor the API server's
+    #    own prefix.
+    for path, what, values in (
+        ("tiers[{}].name", "another tier has that name", [each.name for each in file.tiers]),
+        ("tiers[{}].value", "another tier has that value", [str(each.value) for each in file.tiers]),
+        ("resourceFlavors[{}].name", "listed twice", [each.name for each in file.resource_flavors]),
+        ("kinds[{}]", "listed twice", [str(each) for each in file.kinds]),
+        ("resources[{}]", "listed twice", [each.title for each in file.resources]),
+    ):
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                yield f"{path.format(index)}: {value}: {what}"
+    classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
+    for index, tier in enumerate(file.tiers):
+        if tier.name in classes:
+            yield (
+                f"tiers[{index}].name: {tier.name} is the name of the non-preempting class of tier "
+                f"{classes[tier.name]}; write another"
+            )
+        if tier.name.startswith("system-"):
+            yield f"tiers[{index}].name: {tier.name}: names that begin with system- are Kubernetes' own; write another"
+
+    # 3. Whatever is named exists.
+    tiers = [tier.name for tier in file.tiers]
+    for path, name in _mentions(file):
+        if name not in tiers:
+            yield f"{path}: {name} is no tier; the tiers are {', '.join(tiers)}"
+    known = {*BUILT_IN.by_kind, *(each.group_kind for each in file.kinds)}
+    for index, rule in enumerate(file.rules):
+        for place, each in enumerate(rule.match.kinds):
+            if each.group_kind not in known:
+                yield (
+                    f"rules[{index}].match.kinds[{place}]: {each} is not in the table of workload kinds "
+                    "(docs/workloads.md), so the rule could never apply; add it under kinds"
+                )
+
+    # 4. What one field asks for, another one allows.
+    for workload_type, name in file.workload_types.items():
+        allowed = file.allowed_tiers_by_type.get(workload_type)
+        if allowed is not None and name not in allowed:
+            yield (
+                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows "
+                f"{'only ' + ', '.join(allowed) if allowed else 'none'}"
+            )
+    highest = max(file.tiers, key=lambda tier: tier.value).name if file.tiers else ""
+    for index, name in enumerate(file.demote_to):
+        if name in file.demote_to[:index]:
+            yield f"demoteTo[{index}]: {name} stands there twice; keep one"
+        if name == highest:
+            yield f"demoteTo[{index}]: {name} is the highest tier, so nothing is demoted to it; write a lower one"
+    if file.eviction_cost.kueue == "Write" and not file.kueue.workload_priority_classes:
+        yield "evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers"
 
 
 REFERRED_TO = ("tiers", "kinds")
@@ -216,7 +259,7 @@ def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:
     if not all(_dropped(rest, steps_to(each)) for each in errors):
         return []
     try:
-        return crosscheck(PolicyFile.model_validate(rest))
+        return list(crosscheck(PolicyFile.model_validate(rest)))
     except ValidationError:
         return []
 
@@ -233,78 +276,6 @@ def _dropped(tree: Tree, path: Sequence[int | str]) -> bool:
     except (LookupError, TypeError):
         return False
     return True
-
-
-def _missing(file: PolicyFile) -> Iterator[str]:
-    if not file.tiers:
-        yield "tiers: at least one is required"
-    if not file.resources:
-        yield "resources: at least one is required, or nothing counts as a GPU"
-
-
-def _duplicates(file: PolicyFile) -> Iterator[str]:
-    yield from _twice("tiers[{}].name", (tier.name for tier in file.tiers), "another tier has that name")
-    yield from _twice("tiers[{}].value", (tier.value for tier in file.tiers), "another tier has that value")
-    yield from _twice("resourceFlavors[{}].name", (flavor.name for flavor in file.resource_flavors), "listed twice")
-    yield from _twice("kinds[{}]", (str(each) for each in file.kinds), "listed twice")
-    yield from _twice("resources[{}]", (each.title for each in file.resources), "listed twice")
-
-
-def _reserved_names(file: PolicyFile) -> Iterator[str]:
-    """Names of PriorityClasses that a tier can't have: another tier's second class, and the API server's own prefix."""
-    classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
-    for index, tier in enumerate(file.tiers):
-        if tier.name in classes:
-            yield (
-                f"tiers[{index}].name: {tier.name} is the name of the non-preempting class of tier "
-                f"{classes[tier.name]}; write another"
-            )
-        if tier.name.startswith("system-"):
-            yield f"tiers[{index}].name: {tier.name}: names that begin with system- are Kubernetes' own; write another"
-
-
-def _twice(path: str, values: Iterable[str | int], what: str) -> Iterator[str]:
-    met = set()
-    for index, value in enumerate(values):
-        if value in met:
-            yield f"{path.format(index)}: {value}: {what}"
-        met.add(value)
-
-
-def _unknown_tiers(file: PolicyFile) -> Iterator[str]:
-    known = {tier.name for tier in file.tiers}
-    for path, name in _mentions(file):
-        if name not in known:
-            yield f"{path}: {name} is no tier; the tiers are {', '.join(tier.name for tier in file.tiers)}"
-
-
-def _unknown_kinds(file: PolicyFile) -> Iterator[str]:
-    known = {*BUILT_IN.by_kind, *(each.group_kind for each in file.kinds)}
-    for index, rule in enumerate(file.rules):
-        for place, each in enumerate(rule.match.kinds):
-            if each.group_kind not in known:
-                yield (
-                    f"rules[{index}].match.kinds[{place}]: {each} is not in the table of workload kinds "
-                    "(docs/workloads.md), so the rule could never apply; add it under kinds"
-                )
-
-
-def _contradictions(file: PolicyFile) -> Iterator[str]:
-    for workload_type, name in file.workload_types.items():
-        allowed = file.allowed_tiers_by_type.get(workload_type)
-        if allowed is not None and name not in allowed:
-            yield (
-                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows "
-                f"{'only ' + ', '.join(allowed) if allowed else 'none'}"
-            )
-    highest = max(file.tiers, key=lambda tier: tier.value).name if file.tiers else ""
-    for index, name in enumerate(file.demote_to):
-        if name in file.demote_to[:index]:
-            yield f"demoteTo[{index}]: {name} stands there twice; keep one"
-        if name == highest:
-            yield f"demoteTo[{index}]: {name} is the highest tier, so nothing is demoted to it; write a lower one"
-    if file.eviction_cost.kueue == "Write" and not file.kueue.workload_priority_classes:
-        yield "evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers"
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:

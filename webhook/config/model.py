@@ -3,7 +3,6 @@
 It is a file and not a CRD: the API server doesn't know it.
 """
 
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
@@ -30,8 +29,9 @@ from webhook.config.sections import (
 )
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
-from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
-from webhook.policy.values.tier_policy import HookKind, Telling
+from webhook.policy.checkpoint.hook_kinds import completed, missing, reader, unwanted
+from webhook.policy.values.tenants import Operator
+from webhook.policy.values.tier_policy import Hook, HookKind, Telling
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 
@@ -45,15 +45,22 @@ Name = Annotated[
     str,
     Field(max_length=63 - len(NONPREEMPTING)),
     matching(
-        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "should be small letters and digits, with - or . between, as in gpu-batch"
+        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", ": should be small letters and digits, with - or . between, as in gpu-batch"
     ),
 ]
 ServiceAccount = Annotated[
-    str, matching(r"[^:]+:[^:]+", "should be as in team-a:trainer: a namespace, a colon, a name")
+    str, matching(r"[^:]+:[^:]+", ": should be as in team-a:trainer: a namespace, a colon, a name")
 ]
 
 
-_EXTENDED_RESOURCE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+ExtendedResource = Annotated[
+    str,
+    matching(
+        r"[a-z0-9.-]+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
+        ": should be as in nvidia.com/gpu: a domain, a slash, a name",
+    ),
+]
+"""A name without a domain is a resource of Kubernetes itself."""
 
 
 class TierSection(Section):
@@ -72,7 +79,7 @@ class ResourceSection(Section):
     `memoryPerGPU`, such as "80Gi".
     """
 
-    name: str | None = None
+    name: ExtendedResource | None = None
     device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
     annotation: Literal["gpu-fraction", "gpu-memory"] | None = None
     memory_per_gpu: str | None = Field(default=None, alias="memoryPerGPU")
@@ -99,14 +106,6 @@ class ResourceSection(Section):
         if not sensible:
             raise ValueError(f'"{value}" is no memory of a GPU; write it with its unit, such as "80Gi" or "81559Mi"')
         return value
-
-    @field_validator("name")
-    @classmethod
-    def _has_a_domain(cls, name: str | None) -> str | None:
-        """As extended resources have; a name without one is a resource of Kubernetes itself."""
-        if name is not None and not _EXTENDED_RESOURCE.fullmatch(name):
-            raise ValueError(f'"{name[:63]}": should be as in nvidia.com/gpu: a domain, a slash, a name')
-        return name
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -171,6 +170,9 @@ class HookSection(Section):
     def given(self) -> dict[str, Any]:
         return self.model_dump(exclude={"kind", "seconds"}, exclude_none=True)
 
+    def hook(self) -> Hook:
+        return completed(self.kind, self.seconds, self.given())
+
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         given = self.given()
@@ -200,9 +202,9 @@ class CheckpointSection(Section):
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
     max_grace_period_seconds_by_tier: dict[str, Annotated[int, Field(ge=1, le=86_400)]] = Field(default_factory=dict)
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
-    listener_image: Annotated[str, matching(r"[!-~]{0,500}", "should be an image, as in example.com/gpu-tiers:1.0")] = (
-        ""
-    )
+    listener_image: Annotated[
+        str, matching(r"[!-~]{0,500}", ": should be an image, as in example.com/gpu-tiers:1.0")
+    ] = ""
 
     @model_validator(mode="after")
     def _room_for_a_save(self) -> Self:
@@ -232,7 +234,7 @@ class SelectorLineSection(Section):
     """One line of a label selector's matchExpressions. `In` and `NotIn` take values."""
 
     key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    operator: Operator
     values: tuple[str, ...] = ()
 
     @model_validator(mode="after")

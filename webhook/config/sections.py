@@ -33,11 +33,11 @@ OFF_IS_A_WORD = BeforeValidator(lambda value: "Off" if value is False else value
 
 
 def matching(pattern: str, words: str) -> AfterValidator:
-    """Text of a form that words describe, such as `should be a plural of small letters, such as jobs`."""
+    """Text of a form that words describe after it, such as `: should be a plural of small letters, such as jobs`."""
 
     def check(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
-            raise ValueError(f'"{text[:63]}": {words}')
+            raise ValueError(f'"{text[:63]}"{words}')
         return text
 
     return AfterValidator(check)
@@ -47,7 +47,7 @@ LabelKey = Annotated[
     str,
     matching(
         r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-        "should be the name of a label, as in example.com/job-name",
+        ": should be the name of a label, as in example.com/job-name",
     ),
 ]
 Path = Annotated[
@@ -55,18 +55,18 @@ Path = Annotated[
     Field(max_length=253),
     matching(
         r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*",
-        "should be names with dots between, as in spec.workers.*.template; * is each item of a list or map",
+        ": should be names with dots between, as in spec.workers.*.template; * is each item of a list or map",
     ),
 ]
 ScalePath = Annotated[
     str,
     Field(max_length=253),
-    matching(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", "should be names with dots between, as in spec.replicas"),
+    matching(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", ": should be names with dots between, as in spec.replicas"),
 ]
 Plural = Annotated[
     str,
     Field(max_length=63),
-    matching(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", "should be small letters, as in pytorchjobs"),
+    matching(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", ": should be small letters, as in pytorchjobs"),
 ]
 
 
@@ -156,20 +156,13 @@ LONGEST_RUNTIME = 2**31 - 1
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 
-def _key(text: str) -> str:
-    if not re.fullmatch(rf"([a-z0-9.-]{{1,253}}/)?{_NAME}", text):
-        raise ValueError(f'"{text[:63]}" is no label; write it as in topology.kubernetes.io/rack')
-    return text
-
-
-def _value(text: str) -> str:
-    if not re.fullmatch(rf"({_NAME})?", text):
-        raise ValueError(f'"{text[:63]}" is no value of a label; write letters and digits, - _ . between')
-    return text
-
-
-NodeLabel = Annotated[str, AfterValidator(_key)]
-NodeLabelValue = Annotated[str, AfterValidator(_value)]
+NodeLabel = Annotated[
+    str,
+    matching(rf"([a-z0-9.-]{{1,253}}/)?{_NAME}", " is no label; write it as in topology.kubernetes.io/rack"),
+]
+NodeLabelValue = Annotated[
+    str, matching(rf"({_NAME})?", " is no value of a label; write letters and digits, - _ . between")
+]
 
 
 class TolerationSection(Section):
@@ -223,16 +216,10 @@ class PlacementSection(Section):
         )
 
 
-_SCHEDULER = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-
-
-def _scheduler(text: str) -> str:
-    if not _SCHEDULER.fullmatch(text):
-        raise ValueError(f'"{text[:63]}" is no name; write small letters and digits, - . between')
-    return text
-
-
-SchedulerName = Annotated[str, AfterValidator(_scheduler)]
+SchedulerName = Annotated[
+    str,
+    matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", " is no name; write small letters and digits, - . between"),
+]
 
 
 class QueueSection(Section):

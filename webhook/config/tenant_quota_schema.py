@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import resources
+from types import UnionType
 from typing import Any
 
 from webhook.config.yaml_text import trees
@@ -60,7 +61,9 @@ def tenant_quota_schema() -> Schema:
     return found
 
 
-_TYPES: Mapping[str, tuple[type, str]] = {
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_TYPES: Mapping[str, tuple[type | UnionType, str]] = {
+    _INT_OR_STRING: (int | str, "a whole number, or text in quotes"),
     "object": (dict, "a map"),
     "array": (list, "a list"),
     "string": (str, "text; write it in quotes"),
@@ -73,56 +76,43 @@ def problems(value: object, schema: Schema, path: str = "") -> list[str]:
     return [*_shape(value, schema, path)] or [*_broken_rules(value, schema, path)]
 
 
-def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:
-    wrong = _type_problem(value, schema)
-    if wrong is not None:
-        yield f"{path}: {_quoted(value)} should be {wrong}"
+def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: C901, PLR0912 - a chapter for each type
+    # 1. The type.
+    kind, words = _TYPES[_INT_OR_STRING if schema.get(_INT_OR_STRING) else schema["type"]]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        yield f"{path}: {_quoted(value)} should be {words}"
+
+    # 2. A map: its fields are known, and those that are required are there.
     elif isinstance(value, dict):
-        yield from _fields(value, schema, path)
+        known, other = schema.get("properties", {}), schema.get("additionalProperties")
+        for name in schema.get("required", ()):
+            if name not in value:
+                yield f"{_below(path, name)}: is required"
+        yield from _size(len(value), schema, path, "Properties", "fields")
+        for name, each in value.items():
+            if name in known or other:
+                yield from _shape(each, known.get(name, other), _below(path, name))
+            elif known:
+                yield f"{_below(path, name)}: there is no such field; write one of {', '.join(known)}"
+
+    # 3. A list: its items have the shape of one, and maybe none stands there twice.
     elif isinstance(value, list):
-        yield from _items(value, schema, path)
+        yield from _size(len(value), schema, path, "Items", "items")
+        for index, each in enumerate(value):
+            yield from _shape(each, schema["items"], f"{path}[{index}]")
+            if schema.get("x-kubernetes-list-type") == "set" and each in value[:index]:
+                yield f"{path}[{index}]: {_quoted(each)} is listed twice"
+
+    # 4. A scalar: its values, its bounds and its form.
     else:
-        yield from _scalar(value, schema, path)
-
-
-def _type_problem(value: object, schema: Schema) -> str | None:
-    if schema.get("x-kubernetes-int-or-string"):
-        fits = isinstance(value, int | str) and not isinstance(value, bool)
-        return None if fits else "a whole number, or text in quotes"
-    kind, words = _TYPES[schema["type"]]
-    return None if isinstance(value, kind) and not isinstance(value, bool) else words
-
-
-def _fields(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[str]:
-    known, other = schema.get("properties", {}), schema.get("additionalProperties")
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"{_below(path, name)}: is required"
-    yield from _size(len(value), schema, path, "Properties", "fields")
-    for name, each in value.items():
-        if name in known or other:
-            yield from _shape(each, known.get(name, other), _below(path, name))
-        elif known:
-            yield f"{_below(path, name)}: there is no such field; write one of {', '.join(known)}"
-
-
-def _items(value: list[Any], schema: Schema, path: str) -> Iterator[str]:
-    yield from _size(len(value), schema, path, "Items", "items")
-    for index, each in enumerate(value):
-        yield from _shape(each, schema["items"], f"{path}[{index}]")
-        if schema.get("x-kubernetes-list-type") == "set" and each in value[:index]:
-            yield f"{path}[{index}]: {_quoted(each)} is listed twice"
-
-
-def _scalar(value: object, schema: Schema, path: str) -> Iterator[str]:
-    if value not in schema.get("enum", (value,)):
-        yield f"{path}: {_quoted(value)} is not accepted; write one of {', '.join(schema['enum'])}"
-    if isinstance(value, int) and value < schema.get("minimum", value):
-        yield f"{path}: {_quoted(value)} should be {schema['minimum']} or more"
-    if isinstance(value, str):
-        yield from _size(len(value), schema, path, "Length", "characters")
-        if not re.search(schema.get("pattern", ""), value):
-            yield f"{path}: {_quoted(value)} should match {schema['pattern']}"
+        if value not in schema.get("enum", (value,)):
+            yield f"{path}: {_quoted(value)} is not accepted; write one of {', '.join(schema['enum'])}"
+        if isinstance(value, int) and value < schema.get("minimum", value):
+            yield f"{path}: {_quoted(value)} should be {schema['minimum']} or more"
+        if isinstance(value, str):
+            yield from _size(len(value), schema, path, "Length", "characters")
+            if not re.search(schema.get("pattern", ""), value):
+                yield f"{path}: {_quoted(value)} should match {schema['pattern']}"
 
 
 def _size(size: int, schema: Schema, path: str, what: str, unit: str) -> Iterator[str]:

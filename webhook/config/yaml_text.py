@@ -1,4 +1,10 @@
-"""Reads YAML texts as trees. Too deep a nesting is an error, and so is a key written twice if nobody asks for those."""
+"""Reads YAML texts as the trees that kubectl makes of them, so that a manifest reads here as the API server gets it.
+
+kubectl reads YAML by sigs.k8s.io/yaml and go.yaml.in/yaml/v2, and sends JSON. That is YAML 1.1 with exceptions: `y` and
+`n` are booleans, `0o17` is a number and `1:30` is none, dates stay text, keys become text. The rules here are those of
+resolve.go and decode.go there; tests/unit/config/test_yaml_values.py has what kubectl itself makes of each. Too deep a
+nesting is an error, and so is a key written twice if nobody asks for those.
+"""
 
 import base64
 import math
@@ -49,7 +55,9 @@ def number(text: str) -> int | float | None:
     if not text[:1].isascii() or text[:1] not in "+-.0123456789" or not plain.isascii():
         return None
     if len(plain) <= LONGEST and _INT.fullmatch(plain):
-        found = _whole(plain)
+        sign, digits = (-1 if plain.startswith("-") else 1), plain.lstrip("+-")
+        base = _BASES.get(digits[1:2].lower(), 8 if digits.startswith("0") else 10)
+        found = sign * int(digits[2:] if digits[1:2].lower() in _BASES else digits, base)
         if _LEAST <= found <= _MOST:
             return found
         if found <= _MOST_UNSIGNED and not plain.startswith(("+", "-")):
@@ -60,13 +68,6 @@ def number(text: str) -> int | float | None:
     if math.isinf(real):
         return None
     return int(real) if real.is_integer() and _LEAST <= real <= _MOST else real
-
-
-def _whole(plain: str) -> int:
-    """An integer of any base. One with a leading 0 is octal, and so may be a `0` alone."""
-    sign, digits = (-1 if plain.startswith("-") else 1), plain.lstrip("+-")
-    base = _BASES.get(digits[1:2].lower(), 8 if digits.startswith("0") else 10)
-    return sign * int(digits[2:] if digits[1:2].lower() in _BASES else digits, base)
 
 
 class KubectlLoader(SafeLoader):
@@ -116,30 +117,11 @@ class KubectlLoader(SafeLoader):
         return found
 
 
-def _boolean(_: KubectlLoader, node: yaml.ScalarNode) -> bool:
-    if not _BOOL.fullmatch(node.value):
-        raise ValueError(node.value)
-    return node.value[:2].lower() in ("y", "ye", "tr", "on")
-
-
-def _nothing(_: KubectlLoader, node: yaml.ScalarNode) -> None:
-    if not _NULL.fullmatch(node.value):
-        raise ValueError(node.value)
-
-
-def _number(_: KubectlLoader, node: yaml.ScalarNode) -> int | float:
-    found = number(node.value)
+def _number(text: str) -> int | float:
+    found = number(text)
     if found is None:
-        raise ValueError(node.value)
+        raise ValueError(text)
     return found
-
-
-def _text(_: KubectlLoader, node: yaml.ScalarNode) -> str:
-    return str(node.value)
-
-
-def _binary(_: KubectlLoader, node: yaml.ScalarNode) -> str:
-    return base64.b64decode(node.value, validate=False).decode()
 
 
 def _as_it_is(loader: KubectlLoader, node: yaml.Node) -> Any:
@@ -151,34 +133,38 @@ def _as_it_is(loader: KubectlLoader, node: yaml.Node) -> Any:
     return node.value
 
 
-_SCALARS = {
-    "bool": _boolean,
-    "null": _nothing,
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    "bool": lambda text: text[:2].lower() in ("y", "ye", "tr", "on"),
+    "null": lambda _: None,
     "int": _number,
     "float": _number,
-    "str": _text,
-    "merge": _text,
-    "timestamp": _text,
-    "binary": _binary,
+    "str": str,
+    "merge": str,
+    "timestamp": str,
+    "binary": lambda text: base64.b64decode(text, validate=False).decode(),
 }
+_FORMS = {"bool": _BOOL, "null": _NULL}
+"""The texts that have a value."""
 
 
-def _of_scalar(made: Callable[[KubectlLoader, yaml.ScalarNode], Any]) -> Callable[[KubectlLoader, yaml.Node], Any]:
+def _of_scalar(tag: str) -> Callable[[KubectlLoader, yaml.Node], Any]:
     """The constructor of a tag that only a scalar may have."""
 
-    def construct(loader: KubectlLoader, node: yaml.Node) -> Any:
+    def construct(_: KubectlLoader, node: yaml.Node) -> Any:
         if not isinstance(node, yaml.ScalarNode):
             problem = (
                 f"found a {'mapping' if isinstance(node, yaml.MappingNode) else 'sequence'} with the tag of a scalar"
             )
             raise ConstructorError(None, None, problem, node.start_mark)
-        return made(loader, node)
+        if tag in _FORMS and not _FORMS[tag].fullmatch(node.value):
+            raise ValueError(node.value)
+        return _SCALARS[tag](node.value)
 
     return construct
 
 
-for _name, _made in _SCALARS.items():
-    KubectlLoader.add_constructor(f"{_CORE}{_name}", _of_scalar(_made))
+for _name in _SCALARS:
+    KubectlLoader.add_constructor(f"{_CORE}{_name}", _of_scalar(_name))
 for _name in ("set", "omap", "pairs"):
     KubectlLoader.add_constructor(f"{_CORE}{_name}", _as_it_is)
 KubectlLoader.add_constructor(None, _as_it_is)
@@ -225,30 +211,27 @@ def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[obje
         # Each level takes one of these marks, so that most texts need no second look.
         if (sum(map(text.count, "[{-?:")) > DEEPEST) and _depth(text) > DEEPEST:
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
-        return list(_placed(_Loader(text, twice)))
-    except (yaml.YAMLError, RecursionError, UnicodeEncodeError) as error:
-        raise NotYaml(f"not YAML: {_why(error)}") from None
-
-
-def _why(error: Exception) -> str:
-    """Such as: `line 4: did not find expected ',' or ']', while parsing a flow sequence from line 3`."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        loader, found = _Loader(text, twice), []
+        try:
+            while loader.check_node():
+                node: Any = loader.get_node()
+                found.append((loader.construct_document(node), node))
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        # Such as: line 4: did not find expected ',' or ']', while parsing a flow sequence from line 3
         began = f", {error.context}" if error.context else ""
         if began and error.context_mark:
             began += f" from line {error.context_mark.line + 1}"
-        return f"line {error.problem_mark.line + 1}: {error.problem}{began}"
-    if isinstance(error, ReaderError):
-        return f"{error.reason} (character {error.position})"
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
-
-
-def _placed(loader: "_Loader") -> Iterator[tuple[object, yaml.Node]]:
-    try:
-        while loader.check_node():
-            node: Any = loader.get_node()
-            yield loader.construct_document(node), node
-    finally:
-        loader.dispose()
+        line = f"line {error.problem_mark.line + 1}: {error.problem}{began}" if error.problem_mark else str(error)
+        raise NotYaml(f"not YAML: {line}") from None
+    except ReaderError as error:
+        raise NotYaml(f"not YAML: {error.reason} (character {error.position})") from None
+    except RecursionError:
+        raise NotYaml("not YAML: nested too deep") from None
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise NotYaml(f"not YAML: {error}") from None
+    return found
 
 
 def items_of(node: yaml.Node) -> list[yaml.Node]:

@@ -10,7 +10,7 @@ from webhook.objects.view import View, view
 
 
 class Taint(View, frozen=True):
-    """A node's taint."""
+    """A taint of a node or of a device. NoSchedule keeps new pods off, NoExecute evicts as well."""
 
     key: str = ""
     value: str = ""
@@ -21,7 +21,7 @@ class Taint(View, frozen=True):
 
 
 class Toleration(View, frozen=True):
-    """A pod's toleration of taints."""
+    """A toleration of taints, by a pod or by a request for devices."""
 
     key: str = ""
     operator: str = ""
@@ -44,7 +44,7 @@ def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) 
     missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
     if missing:
         return f"without the label {missing[0]} of its nodeSelector"
-    terms = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+    terms = spec.node_terms
     if terms and not any(all(_holds(line, labels) for line in term.match_expressions) for term in terms):
         return "ruled out by its node affinity"
     borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations

@@ -1,5 +1,6 @@
-"""The parts of pods that decisions read, and the metadata that every object has.
+"""The parts of pods and their containers that decisions read, and the metadata that every object has.
 
+The API server writes managedFields before it asks webhooks. So a field that another webhook fills in has no manager.
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
@@ -242,6 +243,11 @@ class PodSpec(View, frozen=True):
     restart_policy: str = ""
     share_process_namespace: bool = False
     host_pid: bool = field(default=False, name="hostPID")
+
+    @property
+    def node_terms(self) -> tuple[NodeSelectorTerm, ...]:
+        """The terms of the required node affinity, of which one must hold."""
+        return self.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
     def every_container(self) -> Iterator[tuple[str, Container]]:
         """Each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""

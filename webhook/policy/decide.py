@@ -18,7 +18,7 @@ from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
 from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
 from webhook.policy.assignment.steps import assign, earlier_assignment, type_given, type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
-from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
+from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.devices import evicts_others, without_eviction
 from webhook.policy.metadata_keys import unknown_keys
@@ -112,7 +112,7 @@ def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     if decision.hook is None or any(owner.members for owner in asked.facts.owners):
         return ()
     bare = asked.pod.metadata.controller is None
-    of_hook = hook_warnings(HookSubject(asked.pod, decision.hook, asked.policy.checkpoint, bare=bare))
+    of_hook = hook_warnings(asked.pod, decision.hook, asked.policy.checkpoint, bare=bare)
     of_gpus = unlisted_warnings(asked.pod, asked.policy)
     of_keys = unknown_keys((asked.pod.metadata,))
     of_eviction = eviction_warnings(decision)
@@ -227,16 +227,13 @@ def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: 
     shared, live = shared_by(asked.facts.devices, asked.policy), asked.facts.classes.get(asked.class_name)
     kept = tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)
     tier = assignment.tier.name if assignment.tier else kept
-    return Charge(held_by(count, demand, shared), tier, _flavor(asked, assignment.tier), shared if count else {})
-
-
-def _flavor(asked: TierRequest, tier: Tier | None) -> str | None:
-    """The flavor of the node that the pod is on, else what it is bound to with its tier's node selector."""
-    facts, policy = asked.facts, asked.policy
-    if not policy.flavors:
-        return None
-    bound = with_node_selector(asked.pod, facts, policy.placement.get(tier.name) if tier else None)
-    return flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy)
+    # The flavor is that of the node that the pod is on, else what it is bound to with its tier's node selector.
+    facts, policy, flavor = asked.facts, asked.policy, None
+    if policy.flavors:
+        placement = policy.placement.get(assignment.tier.name) if assignment.tier else None
+        bound = with_node_selector(asked.pod, facts, placement)
+        flavor = flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy)
+    return Charge(held_by(count, demand, shared), tier, flavor, shared if count else {})
 
 
 def _live(assignment: Assignment, asked: TierRequest) -> PriorityClass | None:

@@ -70,10 +70,28 @@ def decide_group(
     named = not_default(group.spec.priority_class_name, facts)
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=named or inherited))
     decision = _tier_of_group(wish, facts, policy, class_borne(group), usage, gang_tier)
-    if template is not None:
-        _like_its_template(decision.assignment, template, policy)
-    if parent is not None:
-        _like_its_parent(decision.assignment, parent, policy)
+    assignment, of_model = decision.assignment, policy.tiers.of_class(model.priority_class_name) if model else None
+    tier = assignment.tier
+    if template and tier and of_model not in (None, tier) and assignment.step in ("label", "class"):
+        raise Refused(
+            Reason.CONTRADICTION,
+            "unlike-template",
+            assignment.asked,
+            tier=tier.name,
+            template=template.name,
+            class_name=template.priority_class_name,
+        )
+    # The scheduler starts no group of a tree in which one priority differs (1.38 beta: validatePodGroupHierarchy), and
+    # no class of a group can be changed.
+    if parent and tier != of_model:
+        raise Refused(
+            Reason.CONTRADICTION,
+            "unlike-parent",
+            assignment.asked,
+            tier=tier.name if tier else Phrase("without-tier"),
+            parent=parent.name,
+            class_name=parent.priority_class_name or "none",
+        )
     written = group.mode_is_written or (template is not None and template.disruption_mode is not None)
     # A CompositePodGroup that goes whole may have no group below it that doesn't, and those may be there already.
     keeps = written or group.goes_whole or not _trains(group, decision) or group.kind == COMPOSITE_POD_GROUP.kind
@@ -90,38 +108,6 @@ def group_warnings(group: PodGroup, decision: Decision) -> Iterator[AdmissionWar
         yield AdmissionWarning("gang-in-parts")
     elif group.whole == "PodGroup":
         yield AdmissionWarning("gang-broken-by-pods")
-
-
-def _like_its_template(assignment: Assignment, template: PodGroupTemplate, policy: TierPolicy) -> None:
-    """Raises Refused where a group names another tier than its template."""
-    tier, theirs = assignment.tier, policy.tiers.of_class(template.priority_class_name)
-    if tier is not None and theirs not in (None, tier) and assignment.step in ("label", "class"):
-        raise Refused(
-            Reason.CONTRADICTION,
-            "unlike-template",
-            assignment.asked,
-            tier=tier.name,
-            template=template.name,
-            class_name=template.priority_class_name,
-        )
-
-
-def _like_its_parent(assignment: Assignment, parent: Group, policy: TierPolicy) -> None:
-    """Raise Refused where a group would get another tier than the CompositePodGroup above it.
-
-    The scheduler starts no group of a tree in which one priority differs (1.38 beta: validatePodGroupHierarchy), and
-    no class of a group can be changed.
-    """
-    if assignment.tier == policy.tiers.of_class(parent.priority_class_name):
-        return
-    raise Refused(
-        Reason.CONTRADICTION,
-        "unlike-parent",
-        assignment.asked,
-        tier=assignment.tier.name if assignment.tier else Phrase("without-tier"),
-        parent=parent.name,
-        class_name=parent.priority_class_name or "none",
-    )
 
 
 def _trains(group: PodGroup, decision: Decision) -> bool:
@@ -213,21 +199,17 @@ def _tier_of_group(
     evidence = classify(member.template, facts.owners, policy.kinds)
     of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
     theirs = tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
-    assignment = _demoted_before(own, theirs, borne) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
+    # A group that an earlier pass of ours demoted gets the same again.
+    written, assignment = read_assigned_by(wish.metadata.annotations), None
+    if written is not None and written.demoted_from:
+        marked = structs.replace(theirs, label=own.label, class_name=own.class_name)
+        assignment = earlier_assignment(marked, written, borne)
+    assignment = assignment or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
         # The assignment of all pods of a template, as their tenant has room for them.
         charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
         assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
-
-
-def _demoted_before(own: TierRequest, theirs: TierRequest, borne: str) -> Assignment | None:
-    """Return the assignment of an earlier pass of ours, if the group was demoted in that."""
-    written = read_assigned_by(own.pod.metadata.annotations)
-    if written is None or not written.demoted_from:
-        return None
-    marked = structs.replace(theirs, label=own.label, class_name=own.class_name)
-    return earlier_assignment(marked, written, borne)
 
 
 def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:

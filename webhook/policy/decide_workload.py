@@ -18,7 +18,7 @@ from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to
 from webhook.policy.assignment.request import Assignment, names_a_tier, tier_request
 from webhook.policy.assignment.steps import type_warnings
-from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
+from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings
@@ -101,7 +101,13 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
     @property
     def leading(self) -> Decision:
         """The decision that stands for the whole: of what holds most GPUs; of a pipeline's equal steps, what trains."""
-        return max(self.decisions, key=_weight)
+
+        def weight(decision: Decision) -> tuple[Decimal, bool]:
+            evidence = decision.assignment.evidence
+            trains = evidence is not None and evidence.type is WorkloadType.TRAINING
+            return decision.charge.gpus if decision.charge else NOTHING, trains
+
+        return max(self.decisions, key=weight)
 
     @property
     def assignment(self) -> Assignment:
@@ -128,8 +134,13 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     # Another workload may be the gang, and make this one.
     whole = gang_among(facts.owners) is facts.owners[0] and not (elsewhere or is_suspended(tree) or has_ended(tree))
     gang = gang_of([each.least for each in decisions if each.least]) if whole else None
-    if gang is not None:
-        _refuse_named_node(facts, decisions)
+    # No gate can be on a pod that names its node, so such pods of a gang would not wait.
+    if gang is not None and facts.tenant is not None and _waits(decisions, facts.tenant):
+        for member in facts.owners[0].members:
+            if node := member.template.spec.node_name:
+                with _placed(member):
+                    tenant = facts.tenant.name
+                    raise Refused(Reason.INVALID, "gang-names-node", "spec.nodeName", node=node, tenant=tenant)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang, elsewhere)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
@@ -142,20 +153,14 @@ def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...
     return tuple(dict.fromkeys(told))
 
 
-def _refuse_named_node(facts: Facts, decisions: tuple[Decision, ...]) -> None:
-    """Raises Refused for pods of a gang that would not wait: no gate can be on a pod that names its node."""
-    if facts.tenant is None or not _waits(decisions, facts.tenant):
-        return
-    for member in facts.owners[0].members:
-        if node := member.template.spec.node_name:
-            with _placed(member):
-                raise Refused(Reason.INVALID, "gang-names-node", "spec.nodeName", node=node, tenant=facts.tenant.name)
-
-
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     """The templates that are ours, as their pods will be judged. Raises Refused also for a class of another one."""
-    members = facts.owners[0].members
-    demands = [_demand(member, policy) for member in members]
+    members, demands = facts.owners[0].members, list[Decimal]()
+    for member in members:
+        with _placed(member):
+            if policy.uncounted == "Refuse":
+                refuse_unlisted(member.template, policy)
+            demands.append(demand_of(member.template, member.devices, policy))
     for member, demand in zip(members, demands, strict=True):
         with _placed(member):
             if any(demands) or names_a_tier(member.template, policy):
@@ -168,13 +173,6 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
                 class_within_ceiling(member.template, facts, policy)
 
 
-def _demand(member: Member, policy: TierPolicy) -> Decimal:
-    with _placed(member):
-        if policy.uncounted == "Refuse":
-            refuse_unlisted(member.template, policy)
-        return demand_of(member.template, member.devices, policy)
-
-
 @contextmanager
 def _placed(member: Member) -> Iterator[None]:
     """A refused field is one of the template's."""
@@ -182,12 +180,6 @@ def _placed(member: Member) -> Iterator[None]:
         yield
     except Refused as refused:
         raise Refused.of(member.placed(refused.refusal)) from refused
-
-
-def _weight(decision: Decision) -> tuple[Decimal, bool]:
-    evidence = decision.assignment.evidence
-    held = decision.charge.gpus if decision.charge else Decimal(0)
-    return held, evidence is not None and evidence.type is WorkloadType.TRAINING
 
 
 def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
@@ -213,7 +205,10 @@ def _warnings(
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
     if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
         yield from held_warnings(tree, own.row)
-    yield from _told_by_one_template(decisions, own)
+    for each in decisions:  # a template with GPUs may get the tier that another one of its gang names
+        tier, template = each.assignment.tier, each.assignment.template
+        if tier is not None and template and each.tier_request.holds_gpus:
+            yield AdmissionWarning("gang-label", template=template, kind=own.kind.kind, tier=tier.name)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
         # The API server refuses pods that ask for other nodes than their namespace gives them, out of sight of the
@@ -223,21 +218,14 @@ def _warnings(
             value = selector.labels[key] if selector else ""
             yield AdmissionWarning("node-selector", key=key, own=asked[key], value=value)
         yield from eviction_warnings(each)
-    hooks = [(each, each.hook) for each in decisions if each.hook]
-    for each, hook in hooks:
-        yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))
+    for each in decisions:
+        if each.hook:
+            request = each.tier_request
+            yield from hook_warnings(request.pod, each.hook, request.policy.checkpoint)
     saving = next((each for each in decisions if each.saves), None)
     if saving is not None:
         adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
         yield from job_warnings(tree, own.row, adds=adds)
-
-
-def _told_by_one_template(decisions: tuple[Decision, ...], own: Workload) -> Iterator[AdmissionWarning]:
-    """A warning where a template with GPUs gets the tier that another one of its gang names."""
-    for each in decisions:
-        tier, template = each.assignment.tier, each.assignment.template
-        if tier is not None and template and each.tier_request.holds_gpus:
-            yield AdmissionWarning("gang-label", template=template, kind=own.kind.kind, tier=tier.name)
 
 
 def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from webhook.objects.node_fit import Taint, Toleration
 from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.view import View
@@ -22,7 +23,7 @@ from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
-from webhook.policy.workloads.claims import ClaimSpec, DeviceTaint, DeviceToleration, Selector, terms_of
+from webhook.policy.workloads.claims import ClaimSpec, terms_of
 from webhook.policy.workloads.workload import Devices
 
 
@@ -55,7 +56,7 @@ class SlicedDevice(_Offered, frozen=True):
     """A device of a ResourceSlice. v1beta1 has its attributes under `basic`."""
 
     name: str = ""
-    taints: tuple[DeviceTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     basic: _Offered = _Offered()
     consumes_counters: tuple[Any, ...] = ()
     allow_multiple_allocations: bool = False
@@ -88,7 +89,7 @@ class _RuleSelector(View, frozen=True):
 
 class _RuleSpec(View, frozen=True):
     device_selector: _RuleSelector = _RuleSelector()
-    taint: DeviceTaint = DeviceTaint()
+    taint: Taint = Taint()
 
 
 class DeviceTaintRule(View, frozen=True):
@@ -111,7 +112,7 @@ class Device(msgspec.Struct, frozen=True):
     key: DeviceKey
     node: str
     attributes: Mapping[str, object]
-    taints: tuple[DeviceTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     whole: bool = True
 
 
@@ -124,7 +125,7 @@ class WantedDevices(msgspec.Struct, frozen=True):
     device_class: str
     count: int
     selectors: tuple[str, ...] = ()
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     plain: bool = True
 
 
@@ -189,7 +190,7 @@ class DeviceClaim(View, frozen=True):
         for request in self.spec.devices.requests:
             for each in request.first_available or (request.exactly or request,):
                 name = f"{request.name}/{each.name}" if request.first_available else request.name
-                selectors = tuple(_expressions(each.selectors))
+                selectors = tuple(selector.cel.expression for selector in each.selectors)
                 plain = each.allocation_mode == "ExactCount" and not (bound or each.capacity)
                 yield name, WantedDevices(each.device_class_name, each.count or 1, selectors, each.tolerations, plain)
 
@@ -205,7 +206,9 @@ class Inventory(msgspec.Struct, frozen=True):
         """Tell whether a device would do for a request, whoever holds it and whatever its taints; None: not known."""
         device = self.devices[key]
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
-        told = [_passes(selector, device) for selector in (*of_class, *wanted.selectors)]
+        # A selector that isn't a list of plain comparisons tells nothing.
+        terms = [list(terms_of(selector)) for selector in (*of_class, *wanted.selectors)]
+        told = [_holds(term, device) for each in terms for term in each] + [None for each in terms if not each]
         if False in told:
             return False
         if None not in told:
@@ -216,7 +219,7 @@ class Inventory(msgspec.Struct, frozen=True):
             return None
         return True if set(wanted.selectors) <= set(alike.selectors) else None
 
-    def untolerated(self, key: DeviceKey, wanted: WantedDevices) -> DeviceTaint | None:
+    def untolerated(self, key: DeviceKey, wanted: WantedDevices) -> Taint | None:
         """The first taint of a device that a request doesn't tolerate."""
         taints = (each for each in self.devices[key].taints if each.effect in ("NoSchedule", "NoExecute"))
         return next((each for each in taints if not any(own.tolerates(each) for own in wanted.tolerations)), None)
@@ -252,18 +255,12 @@ def _devices(slices: Collection[ResourceSlice], rules: Collection[DeviceTaintRul
             for found in spec.devices:
                 key = DeviceKey(driver, pool, found.name)
                 offered = {**found.attributes, **found.basic.attributes}
-                attributes = {_qualified(name, driver): value.plain for name, value in offered.items()}
+                attributes = {
+                    name if "/" in name else f"{driver}/{name}": value.plain for name, value in offered.items()
+                }
                 taints = (*found.taints, *(rule.spec.taint for rule in rules if rule.selects(key)))
                 whole = not (found.consumes_counters or found.allow_multiple_allocations)
                 yield Device(key, spec.node_name, attributes, taints, whole)
-
-
-def _qualified(name: str, driver: str) -> str:
-    return name if "/" in name else f"{driver}/{name}"
-
-
-def _expressions(selectors: Iterable[Selector]) -> Iterator[str]:
-    return (each.cel.expression for each in selectors)
 
 
 _LITERAL = r"""('[^'\n\\]*'|"[^"\n\\]*"|-?\d+|true|false)"""
@@ -271,15 +268,6 @@ _DRIVER = re.compile(rf"\s*device\.driver\s*==\s*{_LITERAL}\s*")
 _ATTRIBUTE = re.compile(
     rf"""\s*device\.attributes\[(?:'([^'\n\\]+)'|"([^"\n\\]+)")\]\.([A-Za-z_]\w*)\s*==\s*{_LITERAL}\s*"""
 )
-
-
-def _passes(selector: str, device: Device) -> bool | None:
-    """Tell whether a device passes a selector; None where that isn't a list of plain comparisons."""
-    terms = list(terms_of(selector))
-    told = [_holds(term, device) for term in terms]
-    if False in told:
-        return False
-    return True if terms and None not in told else None
 
 
 def _holds(term: str, device: Device) -> bool | None:

@@ -92,16 +92,15 @@ def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:
 
 def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
     """The keys, and where it would have a meaning if it stood there; "" for one without any."""
-    for key in bearer.labels:
-        if key in OF_HOOKS:
-            yield f"label {key}", "the annotation of that name"
-        elif is_unknown(key):
-            yield key, ""
-    for key in bearer.annotations:
-        if key == TIER_LABEL:
-            yield f"annotation {key}", "the label of that name"
-        elif is_unknown(key):
-            yield key, ""
+    for keys, what, misplaced, other in (
+        (bearer.labels, "label", OF_HOOKS, "the annotation of that name"),
+        (bearer.annotations, "annotation", (TIER_LABEL,), "the label of that name"),
+    ):
+        for key in keys:
+            if key in misplaced:
+                yield f"{what} {key}", other
+            elif is_unknown(key):
+                yield key, ""
 
 
 def is_unknown(key: str) -> bool:

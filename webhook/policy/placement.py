@@ -82,13 +82,6 @@ def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[
     yield from ((key, 0) for key in _GROUPS)
 
 
-def speaks_for_itself(pod: Pod) -> bool:
-    """Tells whether a person or a controller has said how the pod lies to other pods."""
-    affinity = pod.spec.affinity
-    of_affinity = _says(affinity.pod_affinity) or _says(affinity.pod_anti_affinity)
-    return of_affinity or bool(pod.spec.topology_spread_constraints)
-
-
 def packed(gang: GangLabel, topology_key: str) -> Tree:
     """The pod affinity of a gang to itself (spec.affinity.podAffinity)."""
     selector = {"matchLabels": {gang.key: gang.value}}
@@ -111,7 +104,9 @@ def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tr
 
     Where its template bears no label that the pod bears too, its operator's label does. None where there is none.
     """
-    common = _of_template(labels, facts.owners[0]) if facts.owners else {}
+    members = facts.owners[0].members if facts.owners else ()
+    templates = (member.template.metadata.labels for member in members)
+    common = next((each for each in templates if each and each.items() <= labels.items()), {})
     revision = [key for key in _REVISIONS if key in labels]
     selected = {key: value for key, value in common.items() if key not in revision}
     if not selected and (told := gang_label_of(labels, facts.owners, kinds)):
@@ -119,17 +114,6 @@ def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tr
     if not selected:
         return None
     return {"labelSelector": {"matchLabels": selected}} | ({"matchLabelKeys": revision} if revision else {})
-
-
-def _of_template(labels: Mapping[str, str], owner: Workload) -> Mapping[str, str]:
-    """The labels of the first template whose labels the pod all bears."""
-    templates = (member.template.metadata.labels for member in owner.members)
-    return next((each for each in templates if each and each.items() <= labels.items()), {})
-
-
-def _says(terms: object) -> bool:
-    """An affinity without a term says nothing."""
-    return isinstance(terms, dict) and any(terms.values())
 
 
 def _keys(topology_key: str) -> tuple[str, ...]:
@@ -155,58 +139,65 @@ class PlacementPlan(msgspec.Struct, frozen=True):
 
 def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
     """Plan what the placement of its tier adds to a pod."""
+    # A toleration without a key is for every taint, and one without an effect for all effects.
+    own = [
+        tuple(each.get(field) or None for field in ("key", "effect"))
+        for each in pod.spec.tolerations or ()
+        if isinstance(each, dict)
+    ]
+    missing = tuple(
+        each
+        for each in placement.tolerations
+        if not any(key in (None, each.get("key")) and effect in (None, each.get("effect")) for key, effect in own)
+    )
+    strategy, neighbours = placement.strategy, Neighbours()
+    if strategy is not None and node_chosen(pod, facts):
+        neighbours = Neighbours(f"{strategy} changes nothing: its node is chosen already")
+    elif strategy is not None:
+        neighbours = _neighbours(pod, facts, kinds, placement)
     return PlacementPlan(
-        neighbours=_neighbours(pod, facts, kinds, placement),
-        tolerations=missing_tolerations(pod, placement.tolerations),
+        neighbours=neighbours,
+        tolerations=missing,
         node_selector=missing_node_selector(pod, facts, placement.node_selector),
         active_deadline_seconds=None if pod.spec.active_deadline_seconds else placement.max_runtime,
     )
 
 
 def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> Neighbours:
-    """Return what its strategy comes to. A pod that bears just that has it of an earlier pass."""
-    if placement.strategy is None:
-        return Neighbours()
-    if node_chosen(pod, facts):
-        return Neighbours(f"{placement.strategy} changes nothing: its node is chosen already")
-    wanted = (_pack if placement.strategy == "Pack" else _spread)(pod, facts, kinds, placement.topology_key)
-    there = pod.spec.affinity.pod_affinity or None, pod.spec.topology_spread_constraints or None
-    if not speaks_for_itself(pod):
+    """Return what its strategy comes to."""
+    # 1. Pack needs a label of the gang, and Spread one of the replicas.
+    labels, topology_key = pod.metadata.labels, placement.topology_key
+    if placement.strategy == "Pack":
+        gang = gang_label_of(labels, facts.owners, kinds)
+        if gang is None and facts.owners:
+            wanted = Neighbours(f"Pack changes nothing: no label is known that all pods of {facts.owners[-1]} bear")
+        elif gang is None:
+            wanted = Neighbours("Pack changes nothing: the pod has no owner")
+        elif gang.size == 1:
+            wanted = Neighbours(f"Pack changes nothing: {gang} is one pod alone")
+        else:
+            wanted = Neighbours(f"Pack by {topology_key} with {gang}", pod_affinity=packed(gang, topology_key))
+    elif member := next((key for key in labels if key in kinds.gang_labels), None):
+        wanted = Neighbours(f"Spread changes nothing: the pod is one of a gang, by its label {member}")
+    elif siblings := siblings_of(labels, facts, kinds):
+        shown = ", ".join(f"{key}={value}" for key, value in siblings["labelSelector"]["matchLabels"].items())
+        wanted = Neighbours(f"Spread by {topology_key} from {shown}", None, spread(siblings, topology_key))
+    else:
+        wanted = Neighbours("Spread changes nothing: no label is known that its replicas alone bear")
+
+    # 2. What a person or a controller has said stays. A pod that bears just what is wanted has it of an earlier pass.
+    affinity, constraints = pod.spec.affinity, pod.spec.topology_spread_constraints or None
+    terms = (each for each in (affinity.pod_affinity, affinity.pod_anti_affinity) if isinstance(each, dict))
+    if not constraints and not any(any(each.values()) for each in terms):
         return wanted
+    there = affinity.pod_affinity or None, constraints
     if any(there) and there == (wanted.pod_affinity, wanted.spread_constraints):
         return Neighbours(wanted.said)
     return Neighbours(f"{placement.strategy} changes nothing: the pod says itself how it lies to other pods")
 
 
-def _pack(pod: Pod, facts: Facts, kinds: KindTable, topology_key: str) -> Neighbours:
-    gang = gang_label_of(pod.metadata.labels, facts.owners, kinds)
-    if gang is None:
-        of = f"no label is known that all pods of {facts.owners[-1]} bear" if facts.owners else "the pod has no owner"
-        return Neighbours(f"Pack changes nothing: {of}")
-    if gang.size == 1:
-        return Neighbours(f"Pack changes nothing: {gang} is one pod alone")
-    return Neighbours(f"Pack by {topology_key} with {gang}", pod_affinity=packed(gang, topology_key))
-
-
-def _spread(pod: Pod, facts: Facts, kinds: KindTable, topology_key: str) -> Neighbours:
-    gang = next((key for key in pod.metadata.labels if key in kinds.gang_labels), None)
-    if gang is not None:
-        return Neighbours(f"Spread changes nothing: the pod is one of a gang, by its label {gang}")
-    siblings = siblings_of(pod.metadata.labels, facts, kinds)
-    if siblings is None:
-        return Neighbours("Spread changes nothing: no label is known that its replicas alone bear")
-    shown = ", ".join(f"{key}={value}" for key, value in siblings["labelSelector"]["matchLabels"].items())
-    return Neighbours(f"Spread by {topology_key} from {shown}", spread_constraints=spread(siblings, topology_key))
-
-
 ON_EVERY_NODE = "DaemonSet"
 """Its controller has chosen the node before its pod is created, whatever the group of its API."""
-
-
-def missing_tolerations(pod: Pod, wanted: tuple[Mapping[str, Any], ...]) -> tuple[Mapping[str, Any], ...]:
-    """Return those of a tier's tolerations for whose taint the pod has none itself."""
-    own = [each for each in pod.spec.tolerations or () if isinstance(each, dict)]
-    return tuple(each for each in wanted if not any(_of_the_same_taint(theirs, each) for theirs in own))
 
 
 def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> Mapping[str, str]:
@@ -232,13 +223,6 @@ def node_chosen(pod: Pod, facts: Facts) -> bool:
     controller = pod.metadata.controller
     nearest = controller.kind if controller else facts.owners[0].row.kind if facts.owners else ""
     return bool(pod.spec.node_name) or nearest == ON_EVERY_NODE
-
-
-def _of_the_same_taint(own: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """One without a key is for every taint, and one without an effect for all effects."""
-    return (own.get("key") or wanted.get("key")) == wanted.get("key") and (
-        own.get("effect") or wanted.get("effect")
-    ) == wanted.get("effect")
 
 
 UNNAMED = ("", "default-scheduler")

@@ -72,21 +72,16 @@ def has_shown_id(warning: AdmissionWarning) -> bool:
 def warning_words(warning: AdmissionWarning) -> str:
     """The words of a warning, without its id."""
     if warning.id in WARNINGS:
-        return _fitted(warning)
+        text = WARNINGS[warning.id]
+        values = {name: str(_in_text(value)) for name, value in warning.fields}
+        room = LONGEST - len(f"[{warning.id}] ") - len(text.format(**dict.fromkeys(values, "")))
+        fitted: dict[str, str] = {}
+        shortest_first = sorted(values.items(), key=lambda each: len(each[1]))
+        for left, (name, value) in zip(range(len(values), 0, -1), shortest_first, strict=True):
+            fitted[name] = _cut(value, room // left)
+            room -= len(fitted[name])
+        return text.format(**fitted)
     return _filled(_OTHER_WARNINGS[warning.id], warning)
-
-
-def _fitted(warning: AdmissionWarning) -> str:
-    """Long names are cut so that all of it, with the id, has 120 characters at most."""
-    text = WARNINGS[warning.id]
-    values = {name: str(_in_text(value)) for name, value in warning.fields}
-    room = LONGEST - len(f"[{warning.id}] ") - len(text.format(**dict.fromkeys(values, "")))
-    fitted: dict[str, str] = {}
-    shortest_first = sorted(values.items(), key=lambda each: len(each[1]))
-    for left, (name, value) in zip(range(len(values), 0, -1), shortest_first, strict=True):
-        fitted[name] = _cut(value, room // left)
-        room -= len(fitted[name])
-    return text.format(**fitted)
 
 
 def _cut(value: str, most: int) -> str:

@@ -39,9 +39,29 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
             raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
 
     # 2. The type bounds what a tenant may name, with or without a tenant.
-    _refuse_unlike_type(assignment, asked)
+    evidence, bound = asked.evidence, allowed_by_type(asked)
+    if evidence and tier and bound is not None and assignment.step in EXPLICIT and tier.name not in bound:
+        raise Refused(
+            Reason.WORKLOAD_TYPE,
+            "tier-not-for-type",
+            assignment.asked,
+            tier=tier.name,
+            type=evidence.type,
+            clue=evidence.text,
+            tiers=_names(acceptable(asked)),
+        )
     if tenant is None:
-        return _without_tenant(assignment, asked)
+        if not asked.holds_gpus and tier is None:
+            return assignment
+        match asked.policy.namespaces_without_tenant:
+            case "Deny":
+                removable = not asked.holds_gpus and assignment.step in EXPLICIT
+                way_out = Phrase("remove-or-ask", asked=assignment.asked) if removable else Phrase("ask-for-tenant")
+                raise Refused(Reason.NO_TENANT, "without-tenant", namespace=namespace.name, way_out=way_out)
+            case "Warn":
+                warning = AdmissionWarning("namespace-without-tenant", namespace=namespace.name)
+                return structs.replace(assignment, warnings=(*assignment.warnings, warning))
+        return assignment
 
     # 3. The ceiling bounds a kept class by its value, and a tier by its name.
     if tier is None:
@@ -90,35 +110,6 @@ def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
         if asked.evidence and asked.evidence.grade in (Grade.Proven, Grade.Shown)
         else None
     )
-
-
-def _refuse_unlike_type(assignment: Assignment, asked: TierRequest) -> None:
-    evidence, tier, allowed = asked.evidence, assignment.tier, allowed_by_type(asked)
-    if evidence is None or tier is None or allowed is None or assignment.step not in EXPLICIT or tier.name in allowed:
-        return
-    raise Refused(
-        Reason.WORKLOAD_TYPE,
-        "tier-not-for-type",
-        assignment.asked,
-        tier=tier.name,
-        type=evidence.type,
-        clue=evidence.text,
-        tiers=_names(acceptable(asked)),
-    )
-
-
-def _without_tenant(assignment: Assignment, asked: TierRequest) -> Assignment:
-    name = asked.facts.namespace.name
-    concerned = asked.holds_gpus or assignment.tier is not None
-    match asked.policy.namespaces_without_tenant:
-        case "Deny" if concerned:
-            removable = not asked.holds_gpus and assignment.step in EXPLICIT
-            way_out = Phrase("remove-or-ask", asked=assignment.asked) if removable else Phrase("ask-for-tenant")
-            raise Refused(Reason.NO_TENANT, "without-tenant", namespace=name, way_out=way_out)
-        case "Warn" if concerned:
-            warning = AdmissionWarning("namespace-without-tenant", namespace=name)
-            return structs.replace(assignment, warnings=(*assignment.warnings, warning))
-    return assignment
 
 
 def _kept_class_within(tenant: Tenant, asked: TierRequest) -> None:

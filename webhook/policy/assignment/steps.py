@@ -109,11 +109,9 @@ def _labels(asked: TierRequest) -> Iterator[_Said]:
     for owner in asked.facts.owners:
         yield from _in_gang(owner, asked, _labels_on)
         if TIER_LABEL in owner.labels:
-            yield _said(owner.metadata_place, owner.labels[TIER_LABEL], owner=None if owner.place else owner)
-
-
-def _said(place: str, text: str, *, owner: Workload | None = None, template: str = "") -> _Said:
-    return _Said(place.removesuffix(".metadata"), f"{place}.labels[{TIER_LABEL}]", text, owner, template)
+            place, own = owner.metadata_place, None if owner.place else owner
+            field = f"{place}.labels[{TIER_LABEL}]"
+            yield _Said(place.removesuffix(".metadata"), field, owner.labels[TIER_LABEL], own)
 
 
 def _labels_on(member: Member, whole: str) -> Iterator[_Said]:
@@ -122,7 +120,8 @@ def _labels_on(member: Member, whole: str) -> Iterator[_Said]:
     bearers += ((each.metadata_place, each) for each in member.makers)
     for place, bearer in bearers:
         if TIER_LABEL in bearer.labels:
-            yield _said(place, bearer.labels[TIER_LABEL], template=member.path)
+            on, field = place.removesuffix(".metadata"), f"{place}.labels[{TIER_LABEL}]"
+            yield _Said(on, field, bearer.labels[TIER_LABEL], template=member.path)
 
 
 def _classes_on(member: Member, whole: str) -> Iterator[_Said]:
@@ -184,8 +183,17 @@ def by_class(asked: TierRequest) -> Assignment | None:
         if tier is not None:
             reason = Phrase("class-is", field=said.on, tier=tier.name)
             return found(tier, reason, asked=said.field, bearer=said.owner, template=said.template)
-        if said.text is asked.class_name:
-            return _by_unmanaged_class(asked)
+        if said.text is not asked.class_name:
+            continue
+        name = said.text
+        match asked.policy.unmanaged_classes:
+            case "Deny":
+                tiers = asked.policy.tiers.names()
+                raise Refused(Reason.FOREIGN_CLASS, "class-of-no-tier", said.field, name=name, tiers=tiers)
+            case "Keep":
+                reason, warning = Phrase("class-kept", name=name), AdmissionWarning("class-kept", name=name)
+                return Assignment(None, "", reason, asked=said.field, warnings=(warning,))
+        return None
     return None
 
 
@@ -198,18 +206,6 @@ def _classes(asked: TierRequest) -> Iterator[_Said]:
             field = f"{owner}.spec.priorityClassName"
             yield _Said(field, field, owner.class_name, owner)
         yield from _in_gang(owner, asked, _classes_on)
-
-
-def _by_unmanaged_class(asked: TierRequest) -> Assignment | None:
-    name, field = asked.class_name, "spec.priorityClassName"
-    match asked.policy.unmanaged_classes:
-        case "Deny":
-            tiers = asked.policy.tiers.names()
-            raise Refused(Reason.FOREIGN_CLASS, "class-of-no-tier", field, name=name, tiers=tiers)
-        case "Keep":
-            reason, warning = Phrase("class-kept", name=name), AdmissionWarning("class-kept", name=name)
-            return Assignment(None, "", reason, asked=field, warnings=(warning,))
-    return None
 
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
@@ -343,22 +339,17 @@ def assign(asked: TierRequest) -> Assignment:
             trace.append(_NOTHING[name])
             continue
         trace.append(Phrase("step", step=name, found=found.reason if found else "-", too_weak=too_weak))
-        if found is not None:
-            warnings = (*found.warnings, *_replaced(found, asked))
-            told = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
-            return within_limits(told, asked)
+        if found is None:
+            continue
+        # A class gives way to a rule, or to a policy that replaces classes outside the tiers.
+        tier, named, warnings = found.tier, asked.class_name, found.warnings
+        if tier is not None and named.endswith(NONPREEMPTING) and not asked.policy.adoption:
+            warnings += (AdmissionWarning("class-for-adoption", name=named, tier=tier.name),)
+        elif tier is not None and named and asked.policy.tiers.of_class(named) != tier:
+            warnings += (AdmissionWarning("class-replaced", name=named, tier=tier.name, reason=found.reason),)
+        told = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
+        return within_limits(told, asked)
     raise AssertionError("the default tier is the last step and always finds one")
-
-
-def _replaced(found: Assignment, asked: TierRequest) -> Iterator[AdmissionWarning]:
-    """The warning that a class gives way to a rule, or to a policy that replaces classes outside the tiers."""
-    if found.tier is None or not asked.class_name:
-        return
-    if asked.class_name.endswith(NONPREEMPTING) and not asked.policy.adoption:
-        yield AdmissionWarning("class-for-adoption", name=asked.class_name, tier=found.tier.name)
-    elif asked.policy.tiers.of_class(asked.class_name) != found.tier:
-        name, tier = asked.class_name, found.tier.name
-        yield AdmissionWarning("class-replaced", name=name, tier=tier, reason=found.reason)
 
 
 def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> Assignment | None:

@@ -7,10 +7,12 @@ KEP-3960, on from 1.30. Each handler is written as the API server stores it, so 
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from webhook.objects.data_files import data_file
 from webhook.objects.view import Tree
 from webhook.policy.values.tier_policy import Hook, HookKind
 
@@ -31,12 +33,12 @@ _URL_PATH = re.compile(r"/[!-~]*")
 
 
 def port(value: int | str) -> int | str:
-    number = int(value) if re.fullmatch("[0-9]{1,6}", str(value)) else None
-    if number is None and isinstance(value, str) and _PORT_NAME.fullmatch(value):
+    number = int(value) if re.fullmatch("[0-9]{1,6}", str(value)) else 0
+    if 0 < number <= HIGHEST_PORT:
+        return number
+    if isinstance(value, str) and _PORT_NAME.fullmatch(value):
         return value
-    if number is None or not 0 < number <= HIGHEST_PORT:
-        raise ValueError(f"must be a port: a number from 1 to {HIGHEST_PORT}, or a port's name")
-    return number
+    raise ValueError(f"must be a port: a number from 1 to {HIGHEST_PORT}, or a port's name")
 
 
 def file_path(value: str) -> str:
@@ -69,20 +71,14 @@ def signal(value: str) -> str:
 
 def command(value: str | tuple[str, ...]) -> tuple[str, ...]:
     """A program and its arguments. Text is a JSON list of texts, else it is split into words as a shell does."""
-    words = _words(value) if isinstance(value, str) else value
+    words: tuple[str, ...] = () if isinstance(value, str) else value
+    if isinstance(value, str) and len(value) <= LONGEST_COMMAND:
+        is_json = value.startswith(("[", "{"))  # no program's name starts so
+        with suppress(ValueError, RecursionError):  # msgspec's errors are ValueErrors
+            words = msgspec.json.decode(value, type=tuple[str, ...]) if is_json else tuple(shlex.split(value))
     if not words or not words[0] or any("\0" in word for word in words):
         raise ValueError(f"must be a command: a list of texts, {LONGEST_COMMAND} characters at most")
     return words
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        if len(text) > LONGEST_COMMAND:
-            return ()
-        is_json = text.startswith(("[", "{"))  # no program's name starts so
-        return msgspec.json.decode(text, type=tuple[str, ...]) if is_json else tuple(shlex.split(text))
-    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
-        return ()
 
 
 def boolean(value: str) -> bool:
@@ -92,42 +88,7 @@ def boolean(value: str) -> bool:
 
 
 FOLDER = "/run/gpu-tiers"
-REQUIRED = None
-"""In `takes`: there is no default, somebody has to write it."""
-
-_WAIT_FOR_SAVE = """\
-d={path}
-t() {{ printf '\\ngpu-tiers: %s\\n' "$1" >>{log}; }} 2>/dev/null
-[ -e $d/listening ] || {{ t "nothing listens"; exit 0; }}
-rm -f $d/done $d/failed
-touch $d/request || exit 1
-i=0
-while [ $i -lt {seconds} ]; do
-  [ -e $d/done ] && {{ t "saved in $i s"; exec rm -f $d/request; }}
-  [ -e $d/failed ] && {{ t "the save failed"; rm -f $d/request; exit 1; }}
-  sleep 1
-  i=$((i+1))
-done
-t "not saved in {seconds} s"
-echo "no checkpoint within {seconds} s" >&2
-exit 1
-"""
-
-_SIGNAL_AND_WAIT = """\
-f={done_file}
-t() {{ printf '\\ngpu-tiers: %s\\n' "$1" >>{log}; }} 2>/dev/null
-rm -f $f
-kill -s {signal} 1 || exit 1
-i=0
-while [ $i -lt {seconds} ]; do
-  [ -e $f ] && {{ t "saved in $i s"; exit 0; }}
-  sleep 1
-  i=$((i+1))
-done
-t "not saved in {seconds} s"
-echo "no checkpoint within {seconds} s" >&2
-exit 1
-"""
+_TABLE = data_file(__name__, "hook_kinds.yaml")
 TERMINATION_LOG = "/dev/termination-log"
 """What both tell goes into the container's termination message, which outlives the container in the pod's status:
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. Where that lies elsewhere, or
@@ -143,7 +104,7 @@ def file_handler(path: str, seconds: int) -> Tree:
     folder outlives a container that is restarted in place, so an old answer is cleared before and an answered request
     after. That is its last act (`exec`): the program ends once the request is gone, and with it all in the container.
     """
-    return _shell(_WAIT_FOR_SAVE.format(path=path, seconds=seconds, log=TERMINATION_LOG))
+    return _shell(_TABLE["waitForSave"].format(path=path, seconds=seconds, log=TERMINATION_LOG))
 
 
 def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
@@ -151,7 +112,8 @@ def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
 
     Linux keeps a signal without a handler from the first process of a container, so a program that has none lives on.
     """
-    return _shell(_SIGNAL_AND_WAIT.format(signal=signal, done_file=done_file, seconds=seconds, log=TERMINATION_LOG))
+    fields = {"signal": signal, "done_file": done_file, "seconds": seconds, "log": TERMINATION_LOG}
+    return _shell(_TABLE["signalAndWait"].format_map(fields))
 
 
 def tells(handler: Tree) -> bool:
@@ -166,9 +128,7 @@ def kind_seen(handlers: Iterable[Tree], *, listens: bool) -> str:
     "none" is what saves at SIGTERM too: of that nothing can be seen. A handler of the user's own is called as ours is
     that does the same.
     """
-    handler = next(iter(handlers), None)
-    if handler is None:
-        return "none"
+    handler = next(iter(handlers), {})
     if not tells(handler):
         return next((kind for kind, key in _ACTIONS.items() if key in handler), "none")
     by_signal = "kill -s" in str(handler["exec"]["command"])
@@ -182,50 +142,38 @@ def _shell(script: str) -> Tree:
     return {"exec": {"command": ["/bin/sh", "-c", script]}}
 
 
-class HookRow(msgspec.Struct, frozen=True):
+class HookRow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A kind of hook. `takes` are the fields of a Hook with what stands for one that nobody wrote.
 
-    `handler` makes the preStop handler, None where a kind has none. `needs_shell` tells that the image needs /bin/sh.
-    docs/checkpointing.md says what each kind does and whom it suits.
+    `needs_shell` tells that the image needs /bin/sh. docs/checkpointing.md says what each kind does and whom it suits.
     """
 
     takes: Mapping[str, str | bool | None] = msgspec.field(default_factory=dict)
-    handler: Callable[[Hook], Tree] | None = None
     needs_shell: bool = False
     seconds: int = 120
 
 
-ROWS: Mapping[HookKind, HookRow] = {
-    "file": HookRow(
-        {"path": FOLDER, "reports": False},
-        lambda hook: file_handler(hook.path, hook.seconds),
-        needs_shell=True,
-    ),
-    "listen": HookRow(
-        {"path": FOLDER, "python_path": "", "reports": True},
-        lambda hook: file_handler(hook.path, hook.seconds),
-        needs_shell=True,
-    ),
-    "http": HookRow(
-        {"port": REQUIRED, "path": "/checkpoint"},
-        lambda hook: {"httpGet": {"path": hook.path, "port": hook.port, "scheme": "HTTP"}},
-    ),
-    "exec": HookRow(
-        {"command": REQUIRED},
-        lambda hook: {"exec": {"command": list(hook.command)}},
-    ),
-    "signal": HookRow(
-        {"signal": "USR1", "done_file": f"{FOLDER}/done"},
-        lambda hook: signal_handler(hook.signal, hook.done_file, hook.seconds),
-        needs_shell=True,
-    ),
-    "sigterm": HookRow(),
-    "sleep": HookRow(
-        handler=lambda hook: {"sleep": {"seconds": hook.seconds}},
-        seconds=15,
-    ),
-    "none": HookRow(),
-}
+ROWS = msgspec.convert(_TABLE["kinds"], dict[HookKind, HookRow])
+REQUIRED = None
+"""In `takes`: there is no default, somebody has to write it."""
+
+
+def handler_of(hook: Hook) -> Tree | None:
+    """Make the preStop handler of a hook; None for a kind that has none."""
+    made: Tree | None = None
+    match hook.kind:
+        case "file" | "listen":
+            made = file_handler(hook.path, hook.seconds)
+        case "http":
+            made = {"httpGet": {"path": hook.path, "port": hook.port, "scheme": "HTTP"}}
+        case "exec":
+            made = {"exec": {"command": list(hook.command)}}
+        case "signal":
+            made = signal_handler(hook.signal, hook.done_file, hook.seconds)
+        case "sleep":
+            made = {"sleep": {"seconds": hook.seconds}}
+    return made
+
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "path": file_path,

@@ -1,4 +1,8 @@
-"""Plans a pod's checkpoint hook and the grace period that it needs. A preStop that the user wrote stays.
+"""Finds the checkpoint hook that a pod is to have, and plans it with the grace period that it needs.
+
+1. The hook is the policy's by tier, else by workload type. Annotations come before both: those of the pod, then those
+   of its owners, the nearest first.
+2. The plan leaves a preStop that the user wrote as it is.
 
 preStop runs within the grace period, before the stop signal, at every deletion: preemption, scale-in, kubectl delete.
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
@@ -15,7 +19,16 @@ from msgspec import structs
 from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Container, Pod
 from webhook.objects.refusal import Reason, Refused
-from webhook.policy.checkpoint.hook_kinds import FOLDER, READERS, ROWS, completed, missing, reader, takers, unwanted
+from webhook.policy.checkpoint.hook_kinds import (
+    FOLDER,
+    READERS,
+    completed,
+    handler_of,
+    missing,
+    reader,
+    takers,
+    unwanted,
+)
 from webhook.policy.checkpoint.listen import (
     VolumeMounted,
     can_report,
@@ -106,9 +119,20 @@ def _found(carriers: _Carriers) -> Mapping[str, _Note]:
 
 
 def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:
-    kind = _kind(found["kind"]) if "kind" in found else by_policy.kind
+    kind, seconds = by_policy.kind, None
+    # 1. Read the kind, the fields that it takes, and the seconds.
+    if note := found.get("kind"):
+        told = next((kind for kind in _KINDS if kind == note.text), None)
+        if told is None:
+            raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(_KINDS))
+        kind = told
     given = {name: _value(kind, name, note) for name, note in found.items() if name in FIELDS}
-    seconds = _seconds(found["seconds"], checkpoint) if "seconds" in found else None
+    if note := found.get("seconds"):
+        seconds, most = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0, longest_save(checkpoint)
+        if not 0 < seconds <= most:
+            raise Refused(Reason.HOOK, "hook-time-wrong", note.place, value=note.text, most=most)
+
+    # 2. The policy's hook stays but for what is written, or another kind takes its place.
     if kind == by_policy.kind:
         return structs.replace(by_policy, seconds=seconds or by_policy.seconds, **given)
     lacking = missing(kind, given)
@@ -118,13 +142,6 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
     # The policy's time for a save, whichever hook asks for it. The time of a `sleep` is no time for a save.
     other = "none" in (kind, by_policy.kind) or "sleep" in (kind, by_policy.kind)
     return completed(kind, seconds or (None if other else by_policy.seconds), given)
-
-
-def _kind(note: _Note) -> HookKind:
-    kind = next((kind for kind in _KINDS if kind == note.text), None)
-    if kind is None:
-        raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(_KINDS))
-    return kind
 
 
 def _value(kind: HookKind, name: str, note: _Note) -> Any:
@@ -147,14 +164,6 @@ def _value(kind: HookKind, name: str, note: _Note) -> Any:
 def longest_save(checkpoint: Checkpoint, tier: str | None = None) -> int:
     """The seconds for which a capped grace period has room: that of a tier's pods, or of any."""
     return checkpoint.tier_caps.get(tier or "", checkpoint.max_grace_period) - checkpoint.margin
-
-
-def _seconds(note: _Note, checkpoint: Checkpoint) -> int:
-    seconds = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0
-    most = longest_save(checkpoint)
-    if not 0 < seconds <= most:
-        raise Refused(Reason.HOOK, "hook-time-wrong", note.place, value=note.text, most=most)
-    return seconds
 
 
 DEFAULT_GRACE = 30
@@ -197,21 +206,56 @@ def plan_hook(
     pod: Pod, workload_type: WorkloadType | None, facts: Facts, policy: TierPolicy, tier: str | None = None
 ) -> HookDecision:
     """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be done."""
+    # 1. Without a hook that is asked for, or a container that has GPUs, there is nothing to plan.
     asked = requested_hook(pod, workload_type, tier, facts.owners, policy.checkpoint)
-    holders = gpu_holders(pod, facts.devices, policy)
-    if asked.hook.kind == "none":
+    hook, holders = asked.hook, gpu_holders(pod, facts.devices, policy)
+    if hook.kind == "none":
         return HookDecision(asked, holders)
-    if not holders:
-        return HookDecision(asked, holders, None, _without_holders(facts, policy))
-    hook = asked.hook if isinstance(asked.hook.port, int) else _with_port_number(asked.hook, pod, holders)
-    free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
+    if not holders:  # of claims that can't be read yet it can't be told who uses them
+        unused = UNUSED_CLAIM if demand_of(Pod(), facts.devices, policy) > 0 else Phrase("no-gpu-container")
+        return HookDecision(asked, holders, None, None if facts.unread_claims else unused)
+
+    # 2. A port's name becomes its number: the pod's containers share one address. A container without an image is
+    #    completed by its operator, so that its ports can't be known yet.
+    if not isinstance(hook.port, int):
+        order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
+        ports = [port.container_port for container in order for port in container.ports if port.name == hook.port]
+        unknown = hook.port if any(not container.image for container in order) else 0
+        hook = structs.replace(hook, port=ports[0] if ports else unknown)
+
+    # 3. The handler goes where none is.
+    handler = handler_of(hook)
+    own = {index: pod.spec.containers[index].lifecycle for index in holders}
+    free = tuple(index for index, each in own.items() if (each.pre_stop if each else None) in (None, handler))
     why_not = _obstacle(pod, asked, hook, free, policy.checkpoint)
     if why_not is not None:
         return HookDecision(asked, holders, None, why_not)
-    plan = _plan(pod, hook, holders, free, policy.checkpoint)
+
+    # 4. The grace is at least what is there. It is no use to a save that torchrun cuts short.
+    margin = policy.checkpoint.margin
+    grace = max(grace_of(pod), hook.seconds + margin)
+    if hook.kind == "sigterm":
+        waits = ((index, shutdown_timeout(pod.spec.containers[index], grace - margin)) for index in holders)
+        variables = tuple((index, VARIABLE, text) for index, text in waits if text)
+        return HookDecision(asked, holders, HookPlan("sigterm", grace, variables=variables))
+    plan = HookPlan(hook.kind, grace, free, handler, _folder(pod, hook, free))
     if hook.kind == "listen" or hook.reports:
         plan = _equipped(pod, plan, hook, facts, policy)
     return HookDecision(asked, holders, plan)
+
+
+def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
+    """The folder to mount: a folder that somebody named within a volume of the pod is there already."""
+    folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
+    if not folder or (hook.kind == "signal" and folder != FOLDER):
+        return None
+    within = all(_in_a_volume(pod.spec.containers[index], folder) for index in free)
+    return None if within and folder != FOLDER else folder
+
+
+def _in_a_volume(container: Container, folder: str) -> bool:
+    paths = (mount.mount_path.rstrip("/") for mount in container.volume_mounts if not mount.read_only)
+    return any(folder.startswith(f"{path}/") for path in paths if path)
 
 
 def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
@@ -232,30 +276,6 @@ def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPo
     )
 
 
-def _with_port_number(hook: Hook, pod: Pod, holders: tuple[int, ...]) -> Hook:
-    """The hook with its port as a number: the pod's containers share one address.
-
-    A container without an image is completed by its operator, so that its ports can't be known yet.
-    """
-    order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
-    ports = [port for container in order for port in container.ports if port.name == hook.port]
-    unknown = hook.port if any(not container.image for container in order) else 0
-    return structs.replace(hook, port=ports[0].container_port if ports else unknown)
-
-
-def _handler(hook: Hook) -> dict[str, Any] | None:
-    make = ROWS[hook.kind].handler
-    return make(hook) if make else None
-
-
-def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
-    """Return why no container gets the hook; None where that can't be told before its claims can be read."""
-    if facts.unread_claims:
-        return None
-    claimed = demand_of(Pod(), facts.devices, policy) > 0
-    return UNUSED_CLAIM if claimed else Phrase("no-gpu-container")
-
-
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
     """Return why a pod can't have a hook; None where it can. Raises Refused for an unknown port in an annotation."""
     system = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
@@ -272,36 +292,7 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], c
     return listener_obstacle(pod, hook, free, checkpoint.listener_image) if hook.kind == "listen" else None
 
 
-def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
-    """The plan. The grace is at least what is there; the seconds are capped, as a critical pod waits for all of it."""
-    grace = max(grace_of(pod), hook.seconds + checkpoint.margin)
-    if hook.kind != "sigterm":
-        return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
-    # The grace is no use to a save that torchrun cuts short.
-    waits = ((index, shutdown_timeout(pod.spec.containers[index], grace - checkpoint.margin)) for index in holders)
-    return HookPlan("sigterm", grace, variables=tuple((index, VARIABLE, text) for index, text in waits if text))
-
-
-def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
-    """The folder to mount: a folder that somebody named within a volume of the pod is there already."""
-    folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
-    if not folder or (hook.kind == "signal" and folder != FOLDER):
-        return None
-    within = all(_in_a_volume(pod.spec.containers[index], folder) for index in free)
-    return None if within and folder != FOLDER else folder
-
-
-def _in_a_volume(container: Container, folder: str) -> bool:
-    paths = (mount.mount_path.rstrip("/") for mount in container.volume_mounts if not mount.read_only)
-    return any(folder.startswith(f"{path}/") for path in paths if path)
-
-
 def grace_of(pod: Pod) -> int:
     """Seconds that a pod has to end, as it says itself."""
     there = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if there is None else there
-
-
-def _pre_stop(pod: Pod, index: int) -> dict[str, Any] | None:
-    lifecycle = pod.spec.containers[index].lifecycle
-    return lifecycle.pre_stop if lifecycle else None

@@ -6,10 +6,8 @@ The table of texts says what each warning means.
 import re
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from webhook.objects.phrase import AdmissionWarning, Phrase
-from webhook.objects.pods import Container, Pod
+from webhook.objects.pods import Pod
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.checkpoint.hook_plan import FIELDS, OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
 from webhook.policy.checkpoint.listen import hides_path
@@ -17,88 +15,42 @@ from webhook.policy.checkpoint.programs import LONGEST, is_first_process, lost_c
 from webhook.policy.values.tier_policy import Checkpoint, HookKind
 
 
-class HookSubject(msgspec.Struct, frozen=True):
-    """A pod, or the template of one, with the decision on its hook. `bare` means that nobody makes it again."""
-
-    pod: Pod
-    decision: HookDecision
-    checkpoint: Checkpoint
-    bare: bool = False
-
-    @property
-    def wanted(self) -> bool:
-        """Tells whether a hook was asked for. Without one there are no warnings on how the pod ends."""
-        return self.decision.asked.hook.kind != "none"
-
-    @property
-    def grace(self) -> int:
-        return self.decision.plan.grace if self.decision.plan else grace_of(self.pod)
-
-    def holders(self) -> Iterator[Container]:
-        yield from (self.pod.spec.containers[index] for index in self.decision.holders)
-
-
-def hook_warnings(subject: HookSubject) -> tuple[AdmissionWarning, ...]:
-    """Every warning once, in the order of the checks."""
-    told = (*_of_request(subject), *_of_plan(subject), *_of_grace(subject), *_of_containers(subject))
+def hook_warnings(
+    pod: Pod, decision: HookDecision, checkpoint: Checkpoint, *, bare: bool = False
+) -> tuple[AdmissionWarning, ...]:
+    """Every warning once, in the order of the checks. `bare` means that nobody makes the pod again."""
+    told = (*_of_hook(pod, decision), *_of_grace(pod, decision, checkpoint), *_of_end(pod, decision, bare=bare))
     return tuple(dict.fromkeys(told))
 
 
-def _of_request(subject: HookSubject) -> Iterator[AdmissionWarning]:
-    """Warn of what was asked for and is not done, or takes the place of what the policy has."""
-    asked, decision = subject.decision.asked, subject.decision
-    hook, why_not = asked.hook, decision.why_not
-    if not subject.wanted and "seconds" in asked.fields and not asked.by_annotation:
+def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:
+    asked, plan, why_not = decision.asked, decision.plan, decision.why_not
+    hook = asked.hook
+    # 1. What was asked for is not done, or takes the place of what the policy has.
+    if hook.kind == "none" and "seconds" in asked.fields and not asked.by_annotation:
         yield AdmissionWarning("hook-ignored", kind="hook to time", reason=Phrase("timeout-alone"))
-    if subject.wanted:
+    if hook.kind != "none":
         by_choice = why_not in (OWN_PRE_STOP, WINDOWS) and not asked.by_annotation
         # A pod without a container that asks for GPUs was meant only if it says so: the launcher of a gang was not.
         by_itself = asked.fields.get("kind", "").startswith("metadata.")
         if why_not and not by_choice and (decision.holders or by_itself or why_not == UNUSED_CLAIM):
             yield AdmissionWarning("hook-ignored", kind=f"{hook.kind} hook", reason=why_not)
-        if "seconds" in asked.fields and asked.cut and decision.plan:
+        if "seconds" in asked.fields and asked.cut and plan:
             reason = Phrase("tier-leaves", seconds=hook.seconds)
             yield AdmissionWarning("hook-ignored", kind=f"{hook.kind} hook of {asked.uncut} s", reason=reason)
     other = asked.by_policy.kind not in ("none", hook.kind, *_PART_OF.get(hook.kind, ()))
     if asked.by_annotation and other and decision.holders and not why_not:
         yield AdmissionWarning("hook-overrides-policy", kind=hook.kind, policy=asked.by_policy.kind)
 
-
-_PART_OF: Mapping[HookKind, tuple[HookKind, ...]] = {"listen": ("file",)}
-"""Kinds that another one includes, so that nothing is lost with them."""
-
-
-def _of_grace(subject: HookSubject) -> Iterator[AdmissionWarning]:
-    """The time that the pod has to end, beside a preStop that the user wrote and beside the cap of its tier."""
-    grace, cap = grace_of(subject.pod), subject.decision.asked.cap
-    for container in subject.holders():
-        own = container.lifecycle.pre_stop if container.lifecycle else None
-        if own is None or (subject.decision.plan and own == subject.decision.plan.handler):
-            continue
-        needed = sleeps(own) + 1
-        if subject.wanted:
-            needed = max(needed, subject.decision.asked.hook.seconds + subject.checkpoint.margin)
-        needed = min(needed, cap)
-        if subject.grace < needed:
-            yield AdmissionWarning("pre-stop-grace", container=container.name, grace=subject.grace, needed=needed)
-    if grace > cap and subject.decision.holders:
-        yield AdmissionWarning("grace-above-cap", grace=grace, cap=cap)
-
-
-_SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")
-
-
-def _of_plan(subject: HookSubject) -> Iterator[AdmissionWarning]:
-    """Warn of what the hook needs of the pod, as far as nobody sees it here."""
-    plan, pod = subject.decision.plan, subject.pod
+    # 2. The hook needs something of the pod that nobody sees here.
     if plan is None:
         return
     if plan.kind == "http" and plan.handler is not None:
         port = plan.handler["httpGet"]["port"]
         declared = {each.container_port for _, container in pod.spec.every_container() for each in container.ports}
-        if port not in declared and all(container.image for container in subject.holders()):
+        if port not in declared and all(pod.spec.containers[index].image for index in decision.holders):
             yield AdmissionWarning("hook-port", port=port)
-    if plan.kind == "listen" and hides_path(pod, subject.decision.asked.hook, plan.containers):
+    if plan.kind == "listen" and hides_path(pod, hook, plan.containers):
         yield AdmissionWarning("python-path", key=FIELDS["python_path"])
     for index in plan.containers if ROWS[plan.kind].needs_shell else ():
         image = pod.spec.containers[index].image
@@ -106,10 +58,27 @@ def _of_plan(subject: HookSubject) -> Iterator[AdmissionWarning]:
             yield AdmissionWarning("no-shell", image="/".join(image.rsplit("/", 2)[-2:]), kind=plan.kind)
 
 
-def _of_containers(subject: HookSubject) -> Iterator[AdmissionWarning]:
-    """How the program and its helpers end, and what is left of them."""
-    pod, decision = subject.pod, subject.decision
-    for container in subject.holders() if subject.wanted and not pod.spec.share_process_namespace else ():
+def _of_grace(pod: Pod, decision: HookDecision, checkpoint: Checkpoint) -> Iterator[AdmissionWarning]:
+    """The time that the pod has to end, beside a preStop that the user wrote and beside the cap of its tier."""
+    asked, plan, cap = decision.asked, decision.plan, decision.asked.cap
+    grace = plan.grace if plan else grace_of(pod)
+    for container in (pod.spec.containers[index] for index in decision.holders):
+        own = container.lifecycle.pre_stop if container.lifecycle else None
+        if own is None or (plan and own == plan.handler):
+            continue
+        wanted = asked.hook.seconds + checkpoint.margin if asked.hook.kind != "none" else 0
+        needed = min(max(sleeps(own) + 1, wanted), cap)
+        if grace < needed:
+            yield AdmissionWarning("pre-stop-grace", container=container.name, grace=grace, needed=needed)
+    if grace_of(pod) > cap and decision.holders:
+        yield AdmissionWarning("grace-above-cap", grace=grace_of(pod), cap=cap)
+
+
+def _of_end(pod: Pod, decision: HookDecision, *, bare: bool) -> Iterator[AdmissionWarning]:
+    """How the program and its helpers end, and what is left of them. What wants no hook says nothing of its program."""
+    holders = [pod.spec.containers[index] for index in decision.holders]
+    wanting = holders if decision.asked.hook.kind != "none" else []
+    for container in wanting if not pod.spec.share_process_namespace else ():
         if is_first_process(container):
             yield AdmissionWarning("shell-pid-1", container=container.name)
     for index, container in enumerate(pod.spec.containers if decision.plan else ()):
@@ -117,13 +86,19 @@ def _of_containers(subject: HookSubject) -> Iterator[AdmissionWarning]:
         image = container.image.rpartition("/")[2]
         helps = _HELPER.search(container.name[:LONGEST]) or _HELPER.search(image[:LONGEST])
         if helps and not waits and index not in decision.holders:
-            main = next(subject.holders()).name
-            yield AdmissionWarning("sidecar-ends-first", container=container.name, main=main)
-    for container in subject.holders() if subject.wanted else ():
+            yield AdmissionWarning("sidecar-ends-first", container=container.name, main=holders[0].name)
+    for container in wanting:
         for path, volume in lost_checkpoints(container, pod):
             yield AdmissionWarning("checkpoint-on-emptydir", container=container.name, path=path, volume=volume)
-    if subject.bare and subject.wanted and decision.holders and pod.spec.restart_policy == "Never":
+    if bare and wanting and pod.spec.restart_policy == "Never":
         yield AdmissionWarning("no-controller")
+
+
+_PART_OF: Mapping[HookKind, tuple[HookKind, ...]] = {"listen": ("file",)}
+"""Kinds that another one includes, so that nothing is lost with them."""
+
+
+_SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")
 
 
 _HELPER = re.compile(r"proxy|envoy|fuse|upload|\bsync|rclone", re.IGNORECASE)

@@ -12,7 +12,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, View, all_at, at, mapped, view
+from webhook.objects.view import Tree, View, all_at, at, listed, mapped, view
 from webhook.policy.workloads.kind_table import KindRow
 
 JOB = GroupKind("batch", "Job")
@@ -177,21 +177,16 @@ def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
 
 
 def _is_free(spec: JobSpec, tree: Tree) -> bool:
-    """Tells whether a Job may have a policy of ours: it needs restartPolicy Never, and replaces what has ended.
-
-    The API server writes podReplacementPolicy where nobody does, before any webhook sees the Job.
-    """
-    never = spec.template.spec.restart_policy == "Never" and spec.pod_failure_policy is None
-    return never and (spec.pod_replacement_policy in ("", "Failed") or not _wrote_replacement(tree))
-
-
-def _wrote_replacement(tree: Tree) -> bool:
-    """Tells whether a person did: who applies the same manifest again must not find another value."""
-    fields = at(tree, "metadata.managedFields")
-    applied = [each for each in fields if at(each, "operation") == "Apply"] if isinstance(fields, list) else []
-    notes = at(tree, "metadata.annotations")
-    text = notes.get(_LAST_APPLIED) if isinstance(notes, dict) else ""
-    return "podReplacementPolicy" in str(text) or any(at(each, _OWNED) is not None for each in applied)
+    """Tells whether a Job may have a policy of ours: it needs restartPolicy Never, and replaces what has ended."""
+    if spec.template.spec.restart_policy != "Never" or spec.pod_failure_policy is not None:
+        return False
+    if spec.pod_replacement_policy in ("", "Failed"):
+        return True
+    # The API server writes podReplacementPolicy where nobody does, before any webhook sees the Job. A person who wrote
+    # it and applies the same manifest again must not find another value.
+    applied = [each for each in listed(at(tree, "metadata.managedFields")) if at(each, "operation") == "Apply"]
+    text = mapped(at(tree, "metadata.annotations")).get(_LAST_APPLIED, "")
+    return "podReplacementPolicy" not in str(text) and all(at(each, _OWNED) is None for each in applied)
 
 
 LOST_NODE = AdmissionWarning("lost-node")
@@ -211,39 +206,31 @@ def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarn
                 told += _said(job, adds=adds)
             elif row.group_kind != JOB:
                 told.append(LOST_NODE)
-        return tuple(dict.fromkeys((*told, *_never_again(tree, row))))
     except Refused:
         return ()
-
-
-def _never_again(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     retries = row.retries
-    if retries is None or tree.get("apiVersion") == "kubeflow.org/v2beta1":  # the MPI operator's launcher is a Job
-        return
-    for path, found in all_at(tree, retries.replicas):
-        policy = mapped(found).get("restartPolicy") or retries.default
-        if isinstance(policy, str) and policy not in retries.by:
-            yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind)
+    if retries is not None and tree.get("apiVersion") != "kubeflow.org/v2beta1":  # whose launcher is a Job
+        for path, found in all_at(tree, retries.replicas):
+            policy = mapped(found).get("restartPolicy") or retries.default
+            if isinstance(policy, str) and policy not in retries.by:
+                told.append(AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind))
+    return tuple(dict.fromkeys(told))
 
 
 def _jobs(tree: Tree, row: KindRow) -> Iterator[JobSeen]:
-    spec = tree.get("spec") or {}
+    spec, place = tree.get("spec") or {}, "spec"
     match row.group_kind:
         case ("batch", "Job"):
             yield JobSeen(path="spec", spec=view(spec, JobSpec))
         case ("batch", "CronJob"):
             yield JobSeen(path="spec.jobTemplate.spec", spec=view(spec, _Holder).job_template.spec)
-        case ("jobset.x-k8s.io", "JobSet"):
-            yield from _replicated("spec", spec)
-        case ("trainer.kubeflow.org", "TrainJob"):
-            yield from _replicated("runtime", mapped(at(tree, "runtime.spec.template.spec")))
-
-
-def _replicated(place: str, spec: Tree) -> Iterator[JobSeen]:
-    held = view(spec, _Holder)
-    for index, each in enumerate(held.replicated_jobs):
-        path = f"{place}.replicatedJobs[{index}].template.spec"
-        yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=held.failure_policy)
+        case ("jobset.x-k8s.io", "JobSet") | ("trainer.kubeflow.org", "TrainJob"):
+            if row.kind == "TrainJob":
+                spec, place = mapped(at(tree, "runtime.spec.template.spec")), "runtime"
+            held = view(spec, _Holder)
+            for index, each in enumerate(held.replicated_jobs):
+                path = f"{place}.replicatedJobs[{index}].template.spec"
+                yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=held.failure_policy)
 
 
 _REASONS = {"FailJob": "PodFailurePolicy", "FailIndex": "FailedIndexes"}
@@ -256,7 +243,11 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
     # 1. Find the rule that decides on a preempted pod whose program ended with 143. A rule that ignores this code does
     #    not decide, because a program may end with another one.
     rules, (field, limit) = job.spec.rules, job.spec.limit
-    deciding = (each for each in enumerate(rules) if each[1].on_preemption or _acts_on_sigterm(each[1]))
+    deciding = (
+        (index, each)
+        for index, each in enumerate(rules)
+        if each.on_preemption or (each.on_sigterm and each.action != "Ignore")
+    )
     index, rule = next(deciding, (0, FailureRule(action="Count")))
     wished = next((each.action for each in rules if each.on_preemption), "")
     if rule.action == "Ignore":
@@ -281,10 +272,6 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
     # 4. Another rule comes first, and fails the Job for good.
     if restarts < ENOUGH:
         yield before_wished
-
-
-def _acts_on_sigterm(rule: FailureRule) -> bool:
-    return rule.on_sigterm and rule.action != "Ignore"
 
 
 def _counted(job: JobSeen, field: str, limit: int, *, adds: bool) -> AdmissionWarning:

@@ -20,7 +20,7 @@ import msgspec
 
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.phrase import Phrase
-from webhook.objects.pods import Container, Pod, Variable, Volume
+from webhook.objects.pods import Container, Pod, Variable
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.programs import LONGEST
 from webhook.policy.values.tier_policy import Hook, ReportTarget
@@ -58,11 +58,9 @@ from __future__ import annotations
 @functools.cache
 def listener_texts() -> Mapping[str, str]:
     """File name to text: what lies in the folder that stands first on a training's PYTHONPATH."""
-    return {START: _source(START), LISTENER: joined((name, _source(f"{name}.py")) for name in MODULES)}
-
-
-def _source(name: str) -> str:
-    return resources.files("listener").joinpath(name).read_text(encoding="utf-8")
+    folder = resources.files("listener")
+    modules = ((name, folder.joinpath(f"{name}.py").read_text(encoding="utf-8")) for name in MODULES)
+    return {START: folder.joinpath(START).read_text(encoding="utf-8"), LISTENER: joined(modules)}
 
 
 def joined(modules: Iterable[tuple[str, str]]) -> str:
@@ -192,23 +190,15 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
 
 def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: str) -> Phrase | None:
     """Return why the listener can't be brought into a pod; None where it can."""
-    if any(each.name == VOLUME and not _ours(each, image) for each in pod.spec.volumes):
+    ours = volume(image)
+    there = (each.downward_api or each.image for each in pod.spec.volumes if each.name == VOLUME)
+    if any(each != (ours.get("downwardAPI") or ours.get("image")) for each in there):
         return Phrase("volume-taken", volume=VOLUME)
-    if not image and _annotated(pod) > MOST_ANNOTATIONS:
+    texts = pod.metadata.annotations | {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
+    if not image and sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) > MOST_ANNOTATIONS:
         return Phrase("annotations-full", most=MOST_ANNOTATIONS)
     found = (_container_obstacle(pod.spec.containers[index], hook) for index in containers)
     return next((each for each in found if each is not None), None)
-
-
-def _ours(there: Volume, image: str) -> bool:
-    wanted = volume(image)
-    return bool((there.downward_api or there.image) == (wanted.get("downwardAPI") or wanted.get("image")))
-
-
-def _annotated(pod: Pod) -> int:
-    """Bytes of all annotations, with ours."""
-    texts = {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
-    return sum(len(key.encode()) + len(text.encode()) for key, text in (pod.metadata.annotations | texts).items())
 
 
 def _container_obstacle(container: Container, hook: Hook) -> Phrase | None:

@@ -96,10 +96,7 @@ def lost_checkpoints(container: Container, pod: Pod) -> Iterator[tuple[str, str]
     for path in (value for name, value in pairs if _CHECKPOINT.fullmatch(name[:100])):
         mounts = [each for each in container.volume_mounts if f"{path}/".startswith(f"{each.mount_path.rstrip('/')}/")]
         volume = max(mounts, key=lambda mount: len(mount.mount_path)).name if mounts else ""
-        if volume in emptydirs and not _shared(volume, container, pod):
+        others = (each for _, each in pod.spec.every_container() if each is not container)
+        shared = any(mount.name == volume for other in others for mount in other.volume_mounts)
+        if volume in emptydirs and not shared:
             yield path, volume
-
-
-def _shared(volume: str, container: Container, pod: Pod) -> bool:
-    others = (each for _, each in pod.spec.every_container() if each is not container)
-    return any(mount.name == volume for other in others for mount in other.volume_mounts)

@@ -32,7 +32,12 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
     exact: bool
 
     def __str__(self) -> str:
-        return f"{'' if self.exact else 'at most '}{_in_words(self.gpu_seconds)}"
+        most, seconds = "" if self.exact else "at most ", self.gpu_seconds
+        if seconds < 2 * MINUTE:
+            return f"{most}{seconds:.0f} GPU-seconds"
+        if seconds < 2 * HOUR:
+            return f"{most}{seconds / MINUTE:.0f} GPU-minutes"
+        return f"{most}{seconds / HOUR:,.1f} GPU-hours"
 
 
 def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: float | None) -> Work | None:
@@ -51,15 +56,6 @@ def summed(parts: Iterable[Work]) -> Work:
     """One part that is not exact makes the sum "at most"."""
     known = [*parts]
     return Work(sum(each.gpu_seconds for each in known), exact=all(each.exact for each in known))
-
-
-def _in_words(gpu_seconds: float) -> str:
-    """In the unit that a person would choose."""
-    if gpu_seconds < 2 * MINUTE:
-        return f"{gpu_seconds:.0f} GPU-seconds"
-    return (
-        f"{gpu_seconds / MINUTE:.0f} GPU-minutes" if gpu_seconds < 2 * HOUR else f"{gpu_seconds / HOUR:,.1f} GPU-hours"
-    )
 
 
 LEAST = 5 * MINUTE
@@ -190,7 +186,14 @@ def outcome_of(
     whether all containers were seen to have ended. One that ended with 0 was done, and had no hook run. Any other that
     tells nothing may have crashed before, or have written over what its hook told.
     """
-    told = [_read(found, end) for end in ends.values() for found in _TOLD.finditer(end.message)]
+    told, lines = [], [(end, found) for end in ends.values() for found in _TOLD.finditer(end.message)]
+    for end, found in lines:
+        seconds, late, save_failed, _ = found.groups()
+        if seconds is not None:
+            step, before_end = last_save(end) or (None, None)
+            told.append(Outcome("saved", int(seconds), step=step, before_end=before_end))
+        else:
+            told.append(LATE if late else SAVE_FAILED if save_failed else Outcome("nothing-listens"))
     silent = (ends[name] for name in telling if name in ends and not _TOLD.search(ends[name].message))
     told += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
     if told:
@@ -203,11 +206,3 @@ def outcome_of(
 
 
 _BADNESS: tuple[Saved, ...] = ("saved", "unknown", "nothing-listens", "not-saved")
-
-
-def _read(found: re.Match[str], end: ContainerEnd) -> Outcome:
-    seconds, late, failed, _ = found.groups()
-    if seconds is not None:
-        step, before_end = last_save(end) or (None, None)
-        return Outcome("saved", int(seconds), step=step, before_end=before_end)
-    return LATE if late else SAVE_FAILED if failed else Outcome("nothing-listens")

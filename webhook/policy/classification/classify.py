@@ -1,8 +1,12 @@
-"""Classifies a workload by evidence: proof first, then guesses, then the usual use."""
+"""Classifies a workload by evidence: proof first, then guesses, then the usual use.
+
+Guesses come from commands (commands.py), and from what surrounds them: names of pod, owners and variables, words of
+images, ports and probes.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from msgspec import structs
 
@@ -65,10 +69,8 @@ def _first(names: Iterable[tuple[str, str]], subject: Subject) -> Hint | None:
 
 def _hints_of(names: Iterable[tuple[str, str]], subject: Subject) -> Iterator[Hint]:
     """The hints of names, each with whose name it is."""
-    for whose, name in names:
-        hint = name_hint(name, ends=subject.ends)
-        if hint:
-            yield hint._replace(clue=whose)
+    hints = ((whose, name_hint(name, ends=subject.ends)) for whose, name in names)
+    return (hint._replace(clue=whose) for whose, hint in hints if hint)
 
 
 def by_one_off_task(subject: Subject) -> Hint | None:
@@ -112,21 +114,17 @@ def variable_hint(name: str) -> Hint | None:
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
     """Tell by the last word that tells. What ends is no server, but maybe a server's benchmark."""
-    for word in reversed(_words(name)):
+    words = list(telling(name.lower(), _NAMES))
+    # Beside a one-off task, the method by which something was trained tells nothing.
+    if any(word in WORDS.one_off_tasks or WORDS.name_words[word] is WorkloadType.BATCH for word in words):
+        words = [word for word in words if word not in WORDS.methods]
+    for word in reversed(words):
         if word in WORDS.one_off_tasks:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
         workload_type = WORDS.name_words.get(word)
         if workload_type and not (ends and workload_type is WorkloadType.SERVING):
             return Hint(workload_type, word)
     return None
-
-
-def _words(name: str) -> list[str]:
-    """The words that tell; beside a one-off task, the method by which something was trained tells nothing."""
-    words = list(telling(name.lower(), _NAMES))
-    if any(word in WORDS.one_off_tasks or WORDS.name_words[word] is WorkloadType.BATCH for word in words):
-        return [word for word in words if word not in WORDS.methods]
-    return words
 
 
 def by_image(subject: Subject) -> Hint | None:
@@ -137,7 +135,10 @@ def by_image(subject: Subject) -> Hint | None:
         return hint
     if hint.type is BATCH:  # a server of that, if a name says so
         return None if by_answering(subject) else hint
-    return None if hint.type is TRAINING and _answers(subject) else hint
+    if hint.type is not TRAINING or by_listening(subject) is None:
+        return hint
+    named = by_name(subject)  # what listens is made for training if a name says so
+    return hint if named and named.type is TRAINING else None
 
 
 def by_server(subject: Subject) -> Hint | None:
@@ -155,12 +156,6 @@ def _packed(subject: Subject, *, but: WorkloadType | None = None) -> Iterator[Hi
         for hint in image_hints(container.image[:LONGEST]):
             if hint.type is not but and not (overridden and hint.type is INTERACTIVE):
                 yield hint
-
-
-def _answers(subject: Subject) -> bool:
-    """Tells whether it listens, and no name says that it trains."""
-    named = by_name(subject)
-    return by_listening(subject) is not None and (named is None or named.type is not TRAINING)
 
 
 @lru_cache(REMEMBERED)
@@ -235,7 +230,39 @@ _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", *EVERY_SOURCE[2
 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """The workload type with its evidence; None where nothing tells. Owners are the nearest first."""
-    return _proven_by_kind(pod, owners) or _proven_by_label(pod, owners, kinds) or _of_launcher(pod, owners, kinds)
+    # 1. A kind proves a type, or the fields of an object of it.
+    for owner in owners:
+        row = owner.row
+        if row.type is not None:
+            return _unless(Subject.of(pod, owners), row.unless, Evidence(row.type, f"its kind, {owner}"))
+        if owner.type is not None:
+            return Evidence(owner.type, f"the fields of {owner}")
+
+    # 2. So does a label that only pods of one type have.
+    member, known = not kinds.gang_labels.isdisjoint(pod.metadata.labels), kinds.telling_labels
+    told = [
+        pair
+        for labels in (pod.metadata.labels, *(owner.labels for owner in owners))
+        for key in known.keys() & labels.keys()
+        for pair in known[key]
+        if pair[1].value in (None, labels[key])
+    ]
+    if told:
+        _, label = min(told)
+        proven = Evidence(label.type, f"its label {label.key}")
+        return _unless(Subject.of(pod, owners, member=member), label.unless, proven)
+
+    # 3. Else what runs in a general launcher tells, then what the launcher is mostly used for.
+    subject = Subject.of(pod, owners, member=member and not owners)
+    if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
+        return None
+    # The outermost owner's row says which guesses come first, because a JobSet says more than the Jobs it is made of.
+    # One that has a usual use goes before others, and what only wraps another says nothing.
+    outwards = [each for each in reversed(owners) if not each.row.wraps] or list(owners)
+    launcher = next((each for each in outwards if each.row.usual), next(iter(outwards), None))
+    usual = _usual_use(subject, launcher, kinds)
+    sources = launcher.row.before_usual if launcher else _OF_NOBODY
+    return _unless(subject, sources, usual) if usual else _guess(subject, sources)
 
 
 def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
@@ -248,48 +275,6 @@ def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
     if found is None or holding or own.row.gpu_fields:
         return found
     return found if Grade.Proven in (found.grade, found.otherwise and found.otherwise.grade) else None
-
-
-def _proven_by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
-    for owner in owners:
-        row = owner.row
-        if row.type is not None:
-            return _unless(Subject.of(pod, owners), row.unless, Evidence(row.type, f"its kind, {owner}"))
-        if owner.type is not None:
-            return Evidence(owner.type, f"the fields of {owner}")
-    return None
-
-
-def _proven_by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
-    known = kinds.telling_labels
-    carriers = [pod.metadata.labels, *(owner.labels for owner in owners)]
-    told = [
-        pair
-        for labels in carriers
-        for key in known.keys() & labels.keys()
-        for pair in known[key]
-        if pair[1].value in (None, labels[key])
-    ]
-    if not told:
-        return None
-    _, label = min(told)
-    member = not kinds.gang_labels.isdisjoint(pod.metadata.labels)
-    return _unless(Subject.of(pod, owners, member=member), label.unless, Evidence(label.type, f"its label {label.key}"))
-
-
-def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
-    """Tell what runs in a general launcher, else what the launcher is mostly used for.
-
-    The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
-    """
-    member = not owners and not kinds.gang_labels.isdisjoint(pod.metadata.labels)
-    subject = Subject.of(pod, owners, member=member)
-    if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
-        return None
-    owner = _outermost(owners)
-    usual = _usual_use(subject, owner, kinds)
-    sources = owner.row.before_usual if owner else _OF_NOBODY
-    return _unless(subject, sources, usual) if usual else _guess(subject, sources)
 
 
 def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Evidence:
@@ -307,24 +292,12 @@ def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Ev
 
 def _guess(subject: Subject, sources: Sequence[Source]) -> Evidence | None:
     """The first guess, in the order of the sources, that shows what runs; where none does, the first that hints."""
-    for source in _best_first(tuple(sources)):
+    for source in sorted(sources, key=lambda source: source not in SHOWN):
         hint = SOURCES[source](subject)
         if hint is not None:
             grade = Grade.Shown if source in SHOWN else Grade.Hinted
             return Evidence(hint.type, f'its {hint.clue or source} ("{hint.words}")', grade, source)
     return None
-
-
-@cache
-def _best_first(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    """The sources that show before those that only hint: a name or a port takes nothing from what runs."""
-    return tuple(sorted(sources, key=lambda source: source not in SHOWN))
-
-
-def _outermost(owners: Sequence[Workload]) -> Workload | None:
-    """The outermost owner that has a usual use, else simply the outermost. What only wraps another says nothing."""
-    outwards = tuple(owner for owner in reversed(owners) if not owner.row.wraps) or tuple(owners)
-    return next((owner for owner in outwards if owner.row.usual), next(iter(outwards), None))
 
 
 def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Evidence | None:

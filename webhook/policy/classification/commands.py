@@ -110,15 +110,10 @@ def pattern_of(commands: Commands) -> re.Pattern[str]:
         _expression(each.removeprefix(_ANY_PROGRAM)) for each in commands.phrases if each.startswith(_ANY_PROGRAM)
     ]
     of_one = [_expression(each) for each in commands.phrases if not each.startswith(_ANY_PROGRAM)]
-    together = [rf"\w[\w.-]* +(?:{'|'.join(of_any)})"] if of_any else []  # a program's name is read once for all
-    every = (*together, *_by_beginning(of_one), *commands.patterns)
-    return re.compile(r"(?<![\w.-])(?:" + "|".join(every) + ")", re.DOTALL)
-
-
-def _by_beginning(expressions: Iterable[str]) -> Iterator[str]:
-    """One for all that begin with the same letter, so that most of a text is compared with that alone."""
-    for letter, group in groupby(sorted(expressions, key=itemgetter(0)), key=itemgetter(0)):
-        yield letter + "(?:" + "|".join(each[1:] for each in group) + ")"
+    every = [rf"\w[\w.-]* +(?:{'|'.join(of_any)})"] if of_any else []  # a program's name is read once for all
+    for letter, group in groupby(sorted(of_one, key=itemgetter(0)), key=itemgetter(0)):  # compared with that first
+        every.append(letter + "(?:" + "|".join(each[1:] for each in group) + ")")
+    return re.compile(r"(?<![\w.-])(?:" + "|".join((*every, *commands.patterns)) + ")", re.DOTALL)
 
 
 def _expression(phrase: str) -> str:
@@ -292,7 +287,12 @@ def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:
     """Tell by the first word that tells; a server of training (serve_trainer.py) is still a server."""
-    words = _words(name)
+    package, _, module = name.rpartition(".")
+    words = list(telling(module, _SCRIPTS))
+    if not words:  # A package may say what its modules do: `train.main` trains, but `app.consumer` is no app.
+        of_package = telling(package, _SCRIPTS)
+        words = [word for word in of_package if WORDS.script_words.get(word) is not WorkloadType.SERVING]
+    words = [word for word in words if word not in _TESTS] or words  # tests of something are that
     if not words:
         return WorkloadType.TRAINING if any(True for _ in telling(name, WORDS.exercises)) else None
     if not _LAST_STEPS.isdisjoint(words):
@@ -304,18 +304,6 @@ def script_type(name: str, *, ends: bool) -> WorkloadType | None:
     if WorkloadType.SERVING in told and (trains or words[0] in WORDS.one_off_tasks):
         return WorkloadType.SERVING
     return told[0]
-
-
-def _words(name: str) -> list[str]:
-    """The words of a module that tell, else those of its package. Tests of something are that: test_train.py trains."""
-    package, _, module = name.rpartition(".")
-    words = list(telling(module, _SCRIPTS)) or [word for word in telling(package, _SCRIPTS) if _is_an_aim(word)]
-    return [word for word in words if word not in _TESTS] or words
-
-
-def _is_an_aim(word: str) -> bool:
-    """Tells whether a package is called after what its modules do: `app.consumer` is no app, `train.main` trains."""
-    return WORDS.script_words.get(word) is not WorkloadType.SERVING
 
 
 def after_its_folder(script: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import NamedTuple, Self
 
 import msgspec
+from msgspec import structs
 
 from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.policy.quota.demand import ANNOTATIONS, holder_by
@@ -122,8 +123,16 @@ class Subject(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pod: Pod, owners: Sequence[Workload], *, member: bool = False) -> Self:
-        """A pod with its owners, the nearest first."""
-        return cls(pod, owners, _is_made_to_end(pod, owners), member)
+        """A pod with its owners, the nearest first.
+
+        The outermost owner whose kind tells says whether it ends, else the restart policy of what answers nobody.
+        """
+        said = next(filter(None, (each.row.type or each.row.usual for each in reversed(owners))), None)
+        if said is not None:
+            return cls(pod, owners, said in _MADE_TO_END, member)
+        found = cls(pod, owners, member=member)
+        answers = any(found.asked_at()) or found.answers_probes()
+        return structs.replace(found, ends=pod.spec.restart_policy not in _FOR_GOOD and not answers)
 
     @property
     def made_by_a_kind_that_ends(self) -> bool:
@@ -202,32 +211,18 @@ class Subject(msgspec.Struct, frozen=True):
         probes = [each.readiness_probe for each in self._with_devices() if each.readiness_probe]
         return any(probe.http_get or probe.grpc for probe in probes)
 
-    def _pods(self) -> Sequence[Pod]:
-        """The pod, or the templates of the whole gang that it is a member of."""
-        for owner in reversed(self.owners):
-            if owner.row.gang_label and owner.members and not owner.row.wraps:
-                return [member.template for member in owner.members[:MOST_READ]]
-        return (self.pod,)
-
     def _with_devices(self) -> Sequence[Container]:
         return [container for container, pod in self._read() if _has_devices(container, pod)]
 
     def _read(self) -> Iterator[tuple[Container, Pod]]:
         """The first containers, each with its pod: of a gang they are read again for each of its templates."""
-        return islice(((container, pod) for pod in self._pods() for container in pod.spec.containers), MOST_READ)
+        gangs = (each for each in reversed(self.owners) if each.row.gang_label and each.members and not each.row.wraps)
+        gang = next(gangs, None)
+        pods = [member.template for member in gang.members[:MOST_READ]] if gang else [self.pod]
+        return islice(((container, pod) for pod in pods for container in pod.spec.containers), MOST_READ)
 
     def _unknown_owner(self) -> OwnerReference | None:
         return None if self.owners else self.pod.metadata.controller
-
-
-def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
-    """Tell by the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
-    for owner in reversed(owners):
-        said = owner.row.type or owner.row.usual
-        if said is not None:
-            return said in _MADE_TO_END
-    subject = Subject(pod, owners)
-    return pod.spec.restart_policy not in _FOR_GOOD and not any(subject.asked_at()) and not subject.answers_probes()
 
 
 def _has_devices(container: Container, pod: Pod) -> bool:

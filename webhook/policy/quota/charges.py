@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
-from webhook.objects.pods import NodeRequirement, NodeSelectorTerm, Pod
+from webhook.objects.pods import NodeRequirement, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refusal, first_of
 from webhook.policy.quota.demand import demand_held, not_made, shared_by
@@ -49,21 +49,25 @@ def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | Non
 
 
 def _names(pod: Pod, flavor: Flavor) -> bool:
-    return all(_pinned(pod, key, value) for key, value in flavor.node_labels.items())
-
-
-def _pinned(pod: Pod, key: str, value: str) -> bool:
-    if pod.spec.node_selector.get(key) == value:
-        return True
-    pinned, terms = NodeRequirement(key=key, operator="In", values=(value,)), _terms(pod)
-    return bool(terms) and all(pinned in term.match_expressions for term in terms)
+    """Tells whether the node selector, or each term of the required affinity, names all of a flavor's labels."""
+    selector, terms = pod.spec.node_selector, pod.spec.node_terms
+    return all(
+        selector.get(key) == value
+        or (
+            terms
+            and all(
+                NodeRequirement(key=key, operator="In", values=(value,)) in each.match_expressions for each in terms
+            )
+        )
+        for key, value in flavor.node_labels.items()
+    )
 
 
 def _shuts_out(pod: Pod, key: str, value: str) -> bool:
     """Tells whether no node that has this label may take the pod, whatever else it has."""
     if pod.spec.node_selector.get(key, value) != value:
         return True
-    terms = _terms(pod)
+    terms = pod.spec.node_terms
     return bool(terms) and all(any(_denies(each, key, value) for each in term.match_expressions) for term in terms)
 
 
@@ -73,10 +77,6 @@ def _denies(line: NodeRequirement, key: str, value: str) -> bool:
     return {"In": value not in line.values, "NotIn": value in line.values}.get(
         line.operator, line.operator == "DoesNotExist"
     )
-
-
-def _terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
-    return pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
 
 def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
@@ -199,7 +199,7 @@ def together(charges: Iterable[Charge]) -> Decimal:
     """The GPUs of all charges; a claim that several of them share counts once."""
     own, shared = Decimal(0), dict[str, Decimal]()
     for charge in charges:
-        own += charge.gpus - sum(charge.shared.values(), Decimal(0))
+        own += charge.own
         shared |= {claim: max(gpus, shared.get(claim, gpus)) for claim, gpus in charge.shared.items()}
     return own + sum(shared.values(), Decimal(0))
 
@@ -229,18 +229,12 @@ def alternatives(
 ) -> Iterator[tuple[Tier, Decimal | None]]:
     """Tiers in which the charge would fit, with what is left there, None for no limit; `bounds` are others, by tier."""
     for tier in tiers:
-        if tier.name == charge.tier:
-            continue
-        lefts = (_free(tier.name, charge.flavor, tenant, usage), (bounds or {}).get(tier.name))
-        left = min((each for each in lefts if each is not None), default=None)
-        if left is None or left >= charge.gpus:
+        rows = Charge(Decimal(0), tier.name, charge.flavor).rows(tenant)
+        lefts = [max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows]
+        lefts += [bounds[tier.name]] if bounds and tier.name in bounds else []
+        left = min(lefts, default=None)
+        if tier.name != charge.tier and (left is None or left >= charge.gpus):
             yield tier, left
-
-
-def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) -> Decimal | None:
-    """GPUs left for a tier and flavor; None where no row bounds them."""
-    rows = Charge(Decimal(0), tier, flavor).rows(tenant)
-    return min((max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows), default=None)
 
 
 def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Charge | None:

@@ -1,5 +1,9 @@
 """Counts the GPUs that a pod holds when it runs, as the scheduler does, and finds those that the policy does not list.
 
+Devices are given to ResourceClaims, and those are made after their pods, or deleted and made again. So an annotation
+keeps the GPUs that a pod's claims asked for when it was admitted: no claim of it may ask for more later, and it is
+charged no less while it exists.
+
 Source: the effective request of a pod with sidecars, KEP-753. A part of a GPU is asked for by annotations, of a
 scheduler that shares a GPU between pods: docs/gpu-sharing of KAI Scheduler and Run:ai, and the validation of their
 admission webhook.
@@ -16,7 +20,7 @@ from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Container, Metadata, Pod, Quantity
 from webhook.objects.quantities import MOST_GPUS, is_parameter, written
 from webhook.objects.refusal import Reason, Refusal, Refused
-from webhook.policy.values.tier_policy import GpuShare, TierPolicy
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices, Member
 
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
@@ -47,8 +51,17 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
             )
     if whole:
         raise Refused(Reason.INVALID, "part-and-whole", field, value=value)
-    part = _part_of(value, asked)
-    return part.quantize(_EXACT, ROUND_UP) * _devices(pod) * asked.weight
+    if is_parameter(value):
+        part = _WHOLE
+    elif asked.memory is not None:  # a part lies on one GPU, so it is no more than all of it
+        part = min(_count(MEMORY, value, "no-gpu-memory") / asked.memory, _WHOLE)
+    else:
+        part = Decimal(value) if _NUMBER.fullmatch(value) else Decimal(0)
+        if not 0 < part < 1:
+            raise Refused(Reason.INVALID, "no-part", field, value=value)
+    on = annotations.get(DEVICES, "1")
+    count = _WHOLE if is_parameter(on) else _count(DEVICES, on, "no-part-count")
+    return part.quantize(_EXACT, ROUND_UP) * count * asked.weight
 
 
 def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
@@ -72,25 +85,6 @@ def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
             field = _field(annotation)
             return Refusal(Reason.CHANGED, "part-changed", field, after=after or "absent", before=before or "absent")
     return None
-
-
-def _part_of(value: str, asked: GpuShare) -> Decimal:
-    if is_parameter(value):
-        return _WHOLE
-    if asked.memory is not None:  # a part lies on one GPU, so it is no more than all of it
-        return min(_count(MEMORY, value, "no-gpu-memory") / asked.memory, _WHOLE)
-    number = Decimal(value) if _NUMBER.fullmatch(value) else Decimal(0)
-    if not 0 < number < 1:
-        raise Refused(Reason.INVALID, "no-part", _field(FRACTION), value=value)
-    return number
-
-
-def _devices(pod: Pod) -> Decimal:
-    """On how many GPUs the pod has such a part."""
-    value = pod.metadata.annotations.get(DEVICES, "1")
-    if is_parameter(value):
-        return _WHOLE
-    return _count(DEVICES, value, "no-part-count")
 
 
 def _count(annotation: str, value: str, problem: str) -> Decimal:
@@ -153,7 +147,10 @@ def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: Tier
     """Tells whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
     weights, asked = policy.weights, _requests(container)
     by_name = any(name in weights and weights.gpus(name, value, name) > 0 for name, value in asked.items())
-    return by_name or any(_uses(container, each) and _claimed(each, policy) > 0 for each in devices)
+    # A claim that no container uses is held, and given to none.
+    uses = {(used.name, used.request) for used in container.resources.claims}
+    given = (each for each in devices if {(each.entry, ""), (each.entry, each.request)} & uses)
+    return by_name or any(_claimed(each, policy) > 0 for each in given)
 
 
 def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[int, ...]:
@@ -226,13 +223,6 @@ def _requests(container: Container) -> dict[str, Quantity]:
     """Requests, with limits where there are none: templates arrive without the API server's defaulting."""
     resources = container.resources
     return {**resources.limits, **resources.requests} if resources.limits else resources.requests
-
-
-def _uses(container: Container, devices: Devices) -> bool:
-    """Tells whether a container gets these devices: a claim that no container uses is held, and given to none."""
-    return any(
-        used.name == devices.entry and used.request in ("", devices.request) for used in container.resources.claims
-    )
 
 
 def _once(devices: Collection[Devices]) -> Iterable[Devices]:

@@ -52,8 +52,13 @@ class HeldLine(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, waiting: Iterable[HeldPlace]) -> "HeldLine":
         """Pods of one workload that follow one another have one place: 50 replicas of a Deployment are no line."""
-        alike = groupby(waiting, key=lambda each: each.whose)
-        return cls(tuple(_together(list(found)) for _, found in alike))
+        places = []
+        for _, alike in groupby(waiting, key=lambda each: each.whose):
+            first, *more = found = list(alike)
+            short = next((each.short for each in found if each.short), "")
+            pods, gpus = sum(each.pods for each in found), sum((each.gpus for each in found), Decimal(0))
+            places.append(replace(first, pods=pods, gpus=gpus, short=short) if more else first)
+        return cls(tuple(places))
 
     def before(self, nth: int) -> str:
         """Return who has the place before that one, counted from 1; "" where nobody has."""
@@ -76,25 +81,17 @@ class HeldLine(msgspec.Struct, frozen=True):
         return {
             "pods": sum(pods for pods, _ in tiers.values()),
             "workloads": len(self.places),
-            "tiers": [_named(tier) | {"pods": pods, "gpus": written(gpus)} for tier, (pods, gpus) in tiers.items()],
+            "tiers": [
+                ({"tier": tier} if tier else {}) | {"pods": pods, "gpus": written(gpus)}
+                for tier, (pods, gpus) in tiers.items()
+            ],
             "line": [_shown(each) for each in self.places[:MOST_PLACES]],
         }
 
 
-def _together(places: list[HeldPlace]) -> HeldPlace:
-    if len(places) == 1:
-        return places[0]
-    pods, gpus = sum(each.pods for each in places), sum((each.gpus for each in places), Decimal(0))
-    short = next((each.short for each in places if each.short), "")
-    return replace(places[0], pods=pods, gpus=gpus, short=short)
-
-
-def _named(tier: str) -> dict[str, Any]:
-    return {"tier": tier} if tier else {}
-
-
 def _shown(place: HeldPlace) -> dict[str, Any]:
-    said = {"namespace": place.namespace, "workload": place.workload, "uid": place.uid, **_named(place.tier)}
+    said: dict[str, Any] = {"namespace": place.namespace, "workload": place.workload, "uid": place.uid}
+    said |= {"tier": place.tier} if place.tier else {}
     said |= {"pods": place.pods, "gpus": written(place.gpus), "since": place.since}
     return said | ({"short": place.short} if place.short else {})
 
@@ -156,11 +153,8 @@ def held_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     #    a percentage up.
     surge = at(tree, kind.surge) if kind.surge else 0
     some = kind.surge_by_default if surge is None else str(surge).removesuffix("%").strip("0") != ""
-    if (
-        some
-        and at(tree, "spec.strategy.type") != "Recreate"
-        and not (kind.unless and at(tree, kind.unless) is not None)
-    ):
+    recreates = at(tree, "spec.strategy.type") == "Recreate" or (kind.unless and at(tree, kind.unless) is not None)
+    if some and not recreates:
         yield AdmissionWarning("held-surge", field=kind.surge)
 
     # 2. Clocks run while the pods wait.

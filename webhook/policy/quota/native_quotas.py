@@ -17,7 +17,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.quantities import MOST_GPUS, written
 from webhook.objects.view import Tree
 from webhook.policy.quota.demand import asked_of
-from webhook.policy.values.tenants import QuotaRow, Requirement, Tenant, by_age
+from webhook.policy.values.tenants import Requirement, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tiers, class_in_force, class_names
 
@@ -70,30 +70,22 @@ def native_rooms(
 
 def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
     """The specs of the ResourceQuotas that each of the tenant's namespaces gets, by name."""
-    return dict(_rendered(tenant, policy)) if tenant.backstop else {}
+    return dict(_rendered(tenant, policy))
 
 
 def _rendered(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, Tree]]:
-    for row in tenant.rows:
-        tier = policy.tiers.get(row.tier or "")
+    for row in tenant.rows if tenant.backstop else ():
+        tier, most = policy.tiers.get(row.tier or ""), min(row.hard, Decimal(MOST_GPUS))
+        # How many of each resource the row allows, if nothing else is held.
+        hard = {REQUESTS + name: written(most // each) for name, each in policy.weights.listed.items() if each}
         if row.flavor is not None:
             continue
         if row.tier is None:
-            claimed = {each.name + DEVICES: _units(row, each.weight) for each in policy.device_classes if each.weight}
-            yield TOTAL, {"hard": _hard(row, policy) | claimed}
+            classes = (each for each in policy.device_classes if each.weight)
+            yield TOTAL, {"hard": hard | {each.name + DEVICES: written(most // each.weight) for each in classes}}
         elif tier is not None:
             counted = {"scopeName": PRIORITY_CLASS, "operator": "In", "values": list(class_names(tier))}
-            scope = {"matchExpressions": [counted]}
-            yield f"{TOTAL}-{tier.name}", {"hard": _hard(row, policy), "scopeSelector": scope}
-
-
-def _hard(row: QuotaRow, policy: TierPolicy) -> dict[str, str]:
-    return {REQUESTS + name: _units(row, weight) for name, weight in policy.weights.listed.items() if weight}
-
-
-def _units(row: QuotaRow, weight: Decimal) -> str:
-    """How many of a resource the row allows, if nothing else is held."""
-    return written(min(row.hard, Decimal(MOST_GPUS)) // weight)
+            yield f"{TOTAL}-{tier.name}", {"hard": hard, "scopeSelector": {"matchExpressions": [counted]}}
 
 
 def ceilings(tenants: Iterable[Tenant], tiers: Tiers, classes: Iterable[PriorityClass]) -> dict[str, str]:

@@ -30,19 +30,11 @@ RESOURCE_QUOTA = "ResourceQuota"
 """The backstop that is rendered."""
 
 
-class SelectorLine(View, frozen=True):
-    """A line of matchExpressions."""
-
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: tuple[str, ...] = ()
-
-
 class LabelSelector(View, frozen=True):
     """A label selector, as Kubernetes has it."""
 
     match_labels: dict[str, str] = msgspec.field(default_factory=dict)
-    match_expressions: tuple[SelectorLine, ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
 
 
 class _Quota(View, frozen=True):
@@ -150,8 +142,7 @@ def requirements_of(selector: LabelSelector) -> Iterator[Requirement]:
     """matchLabels are short for In with one value."""
     for key, value in selector.match_labels.items():
         yield Requirement(key, "In", (value,))
-    for line in selector.match_expressions:
-        yield Requirement(line.key, line.operator, line.values)
+    yield from selector.match_expressions
 
 
 def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:

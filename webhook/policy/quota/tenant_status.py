@@ -1,4 +1,7 @@
-"""The status of a TenantQuota: its usage, row by row and in one line, and its conditions Ready, Exact and GangsWhole.
+"""What is said of a TenantQuota: the usage and the conditions of its status, and warnings to whoever writes it.
+
+The conditions are Ready, Exact and GangsWhole. No warning is a reason to refuse: the policy, the namespaces and the
+pods may change tomorrow.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
@@ -55,8 +58,18 @@ def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
         return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
     if count.stale:
         return {key: before[key] for key in ("usage", "summary") if key in before}
-    summary = ", ".join(_summary(row, count) for row in tenant.rows)
-    return {"usage": [_row(row, count) for row in tenant.rows], "summary": summary[:LONGEST_SUMMARY]}
+    usage, summary = [], []
+    for row in tenant.rows:
+        used, reserved, for_queue = (each.get(row, NOTHING) for each in (count.used, count.reserved, count.for_queue))
+        numbers = {"hard": row.hard, "used": used, "reserved": reserved}
+        numbers |= {"reservedForQueue": for_queue} if for_queue else {}
+        shown = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
+        usage.append(shown | {name: written(number) for name, number in numbers.items()})
+        # Used of hard; what is reserved only where there is some.
+        parts = (reserved, "reserved"), (for_queue, "for the queue")
+        more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
+        summary.append(f"{row.label} {written(used)}/{written(row.hard)}" + (f" ({more})" if more else ""))
+    return {"usage": usage, "summary": ", ".join(summary)[:LONGEST_SUMMARY]}
 
 
 def over_quota_rows(tenant: Tenant | None, count: Count) -> Iterator[str]:
@@ -64,27 +77,6 @@ def over_quota_rows(tenant: Tenant | None, count: Count) -> Iterator[str]:
     for row in tenant.rows if tenant and not tenant.charged_elsewhere else ():
         if count.on(row) > row.hard:
             yield f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}"
-
-
-def _summary(row: QuotaRow, count: Count) -> str:
-    """Used of hard; what is reserved only where there is some."""
-    parts = (count.reserved.get(row, NOTHING), "reserved"), (count.for_queue.get(row, NOTHING), "for the queue")
-    more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
-    return f"{row.label} {written(count.used.get(row, NOTHING))}/{written(row.hard)}" + (f" ({more})" if more else "")
-
-
-def _row(row: QuotaRow, count: Count) -> Status:
-    bounds = {"tier": row.tier, "resourceFlavor": row.flavor}
-    numbers = {
-        "hard": row.hard,
-        "used": count.used.get(row, NOTHING),
-        "reserved": count.reserved.get(row, NOTHING),
-    }
-    if for_queue := count.for_queue.get(row):
-        numbers["reservedForQueue"] = for_queue
-    return {name: text for name, text in bounds.items() if text} | {
-        name: written(number) for name, number in numbers.items()
-    }
 
 
 MOST_NAMES = 5
@@ -115,8 +107,32 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
 
     A condition keeps its time for as long as its status stays.
     """
-    told = _ready(found, overlap, policy, count), _exact(count), _gangs_whole(count)
-    return {"observedGeneration": found.generation, "conditions": [_dated(each, found, now) for each in told]}
+    # 1. Whether the spec is in force, whether its usage is exact, and whether each gang that holds GPUs can run.
+    told = [_ready(found, overlap, policy, count)]
+    if count.repairing:
+        told.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
+    elif count.stale:
+        stale = f"pods can't be watched, so those that have ended since still count: {count.stale}"
+        told.append(_condition("Exact", "False", "Stale", stale))
+    else:
+        told.append(_condition("Exact", "True", "Counted", ""))
+    if count.repairing or count.stale:
+        told.append(_condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", ""))
+    elif count.stranded:
+        told.append(_condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded))))
+    else:
+        told.append(_condition("GangsWhole", "True", "Whole", ""))
+
+    # 2. Since when each is so.
+    before = {each.get("type"): each for each in found.status.get("conditions") or []}
+    for each in told:
+        was = before.get(each["type"], {})
+        since = was.get("lastTransitionTime") if was.get("status") == each["status"] else None
+        each |= {"observedGeneration": found.generation, "lastTransitionTime": since or now}
+    return {"observedGeneration": found.generation, "conditions": told}
+
+
+_UNTIL_REPAIRED = "until then pods with GPUs are told to try again"
 
 
 def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> Status:
@@ -125,7 +141,7 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     if trouble is not None:
         return _condition("Ready", "False", *trouble)
     if count.repairing:
-        return _condition("Ready", "False", "Repairing", _repairing(count))
+        return _condition("Ready", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}")
     over = ", ".join(over_quota_rows(found.tenant, count))
     if found.tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
@@ -161,38 +177,8 @@ _MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {
 """By the installation's mode: in a namespace that is stricter its own holds."""
 
 
-def _exact(count: Count) -> Status:
-    if count.repairing:
-        return _condition("Exact", "False", "Repairing", _repairing(count))
-    if not count.stale:
-        return _condition("Exact", "True", "Counted", "")
-    return _condition(
-        "Exact", "False", "Stale", f"pods can't be watched, so those that have ended since still count: {count.stale}"
-    )
-
-
-def _gangs_whole(count: Count) -> Status:
-    """Tells whether each gang that holds GPUs can run."""
-    if count.repairing or count.stale:
-        return _condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", "")
-    if not count.stranded:
-        return _condition("GangsWhole", "True", "Whole", "")
-    return _condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded)))
-
-
-def _repairing(count: Count) -> str:
-    return f"{count.repairing}; until then pods with GPUs are told to try again"
-
-
 def _condition(kind: str, status: str, reason: str, message: str) -> Status:
     return {"type": kind, "status": status, "reason": reason, "message": message}
-
-
-def _dated(condition: Status, found: TenantQuota, now: str) -> Status:
-    conditions: list[Status] = found.status.get("conditions") or []
-    before = next((each for each in conditions if each.get("type") == condition["type"]), {})
-    kept = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
-    return {**condition, "observedGeneration": found.generation, "lastTransitionTime": kept or now}
 
 
 def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
@@ -213,24 +199,21 @@ def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) ->
 def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """Tiers and flavors that a tenant names and neither the policy nor one that is `coming` has: a word, a sentence."""
     flavors = {flavor.name for flavor in policy.flavors}
-    for where, name in _tiers_named(tenant):
-        if policy.tiers.get(name) is None and name not in coming:
+    tiers = (
+        ("spec.maxTier", tenant.max_tier),
+        *((f"spec.allowedTiers[{i}]", name) for i, name in enumerate(tenant.allowed_tiers or ())),
+        ("spec.defaultTier", tenant.default_tier),
+        *((f"spec.demoteTo[{i}]", name) for i, name in enumerate(tenant.demote_to)),
+        *((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows)),
+    )
+    for where, name in tiers:
+        if name is not None and policy.tiers.get(name) is None and name not in coming:
             yield "UnknownTier", f'{where}: "{name}" is no tier; the tiers are {policy.tiers.names()}'
     for index, row in enumerate(tenant.rows):
         if row.flavor is not None and row.flavor not in flavors and row.flavor not in coming:
             listed = ", ".join(sorted(flavors)) or "none"
             where = f"spec.quotas[{index}].resourceFlavor"
             yield "UnknownFlavor", f'{where}: "{row.flavor}" is no resource flavor; the policy has {listed}'
-
-
-def _tiers_named(tenant: Tenant) -> Iterator[tuple[str, str]]:
-    if tenant.max_tier is not None:
-        yield "spec.maxTier", tenant.max_tier
-    yield from ((f"spec.allowedTiers[{i}]", name) for i, name in enumerate(tenant.allowed_tiers or ()))
-    if tenant.default_tier is not None:
-        yield "spec.defaultTier", tenant.default_tier
-    yield from ((f"spec.demoteTo[{i}]", name) for i, name in enumerate(tenant.demote_to))
-    yield from ((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows) if row.tier is not None)
 
 
 MOST_IN_A_WARNING = 2
@@ -258,9 +241,12 @@ def tenant_warnings(
         for each in namespaces
         if tenant.selects(each.labels)
     }
+    # Of a tier that the policy lacks nobody can tell which ones lie below.
+    known = {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}
+    usage = {} if tenant.charged_elsewhere else usage_of(tenant)
     return (
         *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
-        *(_by_rank(tenant, policy) if _in_force(policy, coming) else ()),
+        *(_by_rank(tenant, policy) if known.issuperset(coming) else ()),
         *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
         *(
             AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
@@ -269,16 +255,17 @@ def tenant_warnings(
         ),
         *((AdmissionWarning("selects-nothing", tenant=tenant.name),) if namespaces and not selecting else ()),
         *_overlaps(tenant, selecting),
-        *_below_use(tenant, usage_of(tenant)),
+        *(
+            AdmissionWarning(
+                "below-use", field=f"spec.quotas[{index}].gpus", hard=row.hard, used=usage[row], row=row.label
+            )
+            for index, row in enumerate(tenant.rows)
+            if usage.get(row, NOTHING) > row.hard
+        ),
     )
 
 
 _IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
-
-
-def _in_force(policy: TierPolicy, coming: Collection[str]) -> bool:
-    """Tell whether the policy has all that is to come: of a tier that it lacks nobody can tell which ones lie below."""
-    return {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}.issuperset(coming)
 
 
 def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
@@ -306,26 +293,7 @@ def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iter
         for other in younger if owner is tenant else (owner,):
             shared.setdefault(other, []).append(name)
     for other, names in shared.items():
-        namespaces = first_of(names, MOST_IN_A_WARNING)
-        yield AdmissionWarning("overlap", other=other.name, namespaces=namespaces, older=_older(tenant, other))
-
-
-def _older(tenant: Tenant, other: Tenant) -> str:
-    """Which of the two it is; manifests have no age yet."""
-    if not tenant.created or not other.created or tenant.created == other.created:
-        return "the older one"
-    return "this one is older and" if tenant.created < other.created else "it is older and"
-
-
-def _below_use(tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
-    for index, row in enumerate(tenant.rows if not tenant.charged_elsewhere else ()):
-        used = usage.get(row, NOTHING)
-        if used > row.hard:
-            field = f"spec.quotas[{index}].gpus"
-            yield AdmissionWarning(
-                "below-use",
-                field=field,
-                hard=row.hard,
-                used=used,
-                row=row.label,
-            )
+        namespaces, older = first_of(names, MOST_IN_A_WARNING), "the older one"
+        if tenant.created and other.created and tenant.created != other.created:  # manifests have no age yet
+            older = "this one is older and" if tenant.created < other.created else "it is older and"
+        yield AdmissionWarning("overlap", other=other.name, namespaces=namespaces, older=older)

@@ -11,13 +11,14 @@ from webhook.policy.values.tiers import Tier, Tiers
 
 OnExceed = Literal["Deny", "Demote", "Warn", "Hold"]
 HoldOrder = Literal["Strict", "BestEffort"]
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
 class Requirement(msgspec.Struct, frozen=True):
     """One line of a label selector's matchExpressions."""
 
     key: str
-    operator: str
+    operator: Operator
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:

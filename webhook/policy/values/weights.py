@@ -5,7 +5,7 @@ Accelerators, parts of one and other devices are told apart by their names, from
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 
 import msgspec
@@ -66,11 +66,6 @@ def units_of(name: str) -> Decimal | None:
     return SAME if beside_cards and not _found(table().models, name) else None
 
 
-def may_be_a_card(name: str) -> bool:
-    """Tells whether a resource that looks like an accelerator may be a network card of the same vendor."""
-    return units_of(name) == SAME and name not in table().units
-
-
 def domain_of(name: str) -> str:
     return name.partition("/")[0]
 
@@ -93,22 +88,6 @@ def _found(pattern: str, name: str) -> bool:
 MIG = "nvidia.com/mig-"
 _SLICES = {"1": Decimal("0.25"), "2": Decimal("0.5"), "3": Decimal("0.5"), "4": Decimal(1), "7": Decimal(1)}
 """The largest share that so many compute slices have of any GPU that NVIDIA divides."""
-
-
-def mig_profile(name: str) -> str:
-    """The profile in a resource's name, such as 1g.10gb; "" where the resource is no MIG slice."""
-    return name.removeprefix(MIG).removesuffix(".shared") if name.startswith(MIG) else ""
-
-
-def mig_name(profile: str) -> str:
-    """The resource that a profile is to a device plugin; DRA writes 1g.10gb+me where that has 1g.10gb.me."""
-    return MIG + profile.replace("+", ".")
-
-
-def share_of_profile(profile: str) -> Decimal:
-    """The most that a slice of a profile can be of a GPU; all of it where the profile can't be read."""
-    found = re.fullmatch(r"(?:[0-9]c\.)?([1-7])g\..+", profile)
-    return _SLICES.get(found[1], Decimal(1)) if found else Decimal(1)
 
 
 class DeviceClass(msgspec.Struct, frozen=True):
@@ -178,7 +157,13 @@ class Weights:
             return found
         if "/" not in name:  # cpu, memory: nearly all
             return NOTHING
-        return max(self._by_what_it_is(name), default=NOTHING)
+        counts = list(map(self.of_devices, self._by_resource.get(name, ())))
+        if name.startswith(IMPLICIT_CLAIM):
+            counts.append(self.of_devices(name.removeprefix(IMPLICIT_CLAIM)))
+        if self._unlisted and self.is_unlisted(name):
+            profile = name.removeprefix(MIG).removesuffix(".shared") if name.startswith(MIG) else ""
+            counts.append(self._of_profile(profile))
+        return max(counts, default=NOTHING)
 
     def of_devices(self, device_class: str, profile: str = "") -> Decimal:
         """GPUs that a device of a class is, of which a request may tell the MIG profile."""
@@ -264,7 +249,7 @@ class Weights:
         return self.is_of_class(name) or looks_like_accelerator(name) if listed is None else listed > 0
 
     def _may_be_a_card(self, name: str) -> bool:
-        return self.is_unlisted(name) and may_be_a_card(name)
+        return self.is_unlisted(name) and (units_of(name) == SAME and name not in table().units)
 
     def _units(self, name: str) -> Decimal | None:
         return units_of(name) if self.is_unlisted(name) else None
@@ -288,15 +273,11 @@ class Weights:
         """Tells whether it looks like GPUs, and nobody says how many it is."""
         return not (name in self.listed or self.is_of_class(name)) and looks_like_accelerator(name)
 
-    def _by_what_it_is(self, name: str) -> Iterator[Decimal]:
-        if name.startswith(IMPLICIT_CLAIM):
-            yield self.of_devices(name.removeprefix(IMPLICIT_CLAIM))
-        yield from map(self.of_devices, self._by_resource.get(name, ()))
-        if self._unlisted and self.is_unlisted(name):
-            yield self._of_profile(mig_profile(name))
-
     def _of_profile(self, profile: str) -> Decimal:
-        if not profile:
-            return WHOLE
-        found = self.listed.get(mig_name(profile))
-        return share_of_profile(profile) if found is None else found
+        """GPUs of a MIG slice: as the policy lists it, else the most that it can be of any GPU. Whole without a profile."""
+        # DRA writes 1g.10gb+me where a device plugin has 1g.10gb.me.
+        listed = self.listed.get(MIG + profile.replace("+", ".")) if profile else None
+        if listed is not None:
+            return listed
+        found = re.fullmatch(r"(?:[0-9]c\.)?([1-7])g\..+", profile)
+        return _SLICES.get(found[1], WHOLE) if found else WHOLE

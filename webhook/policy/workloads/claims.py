@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from webhook.objects.node_fit import Toleration
 from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import View
 from webhook.policy.workloads.workload import Devices
@@ -72,28 +73,6 @@ class Selector(View, frozen=True):
     cel: _Cel = _Cel()
 
 
-class DeviceTaint(View, frozen=True):
-    """A taint of a device. NoSchedule keeps new pods off, NoExecute evicts as well."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class DeviceToleration(View, frozen=True):
-    """A toleration of a request; without a key it tolerates every taint."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: DeviceTaint) -> bool:
-        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
-            return False
-        return self.operator == "Exists" or self.value == taint.value
-
-
 class SubRequest(View, frozen=True):
     """A number of devices of a class: `exactly`, an alternative, or all of a request of v1beta1."""
 
@@ -102,7 +81,7 @@ class SubRequest(View, frozen=True):
     allocation_mode: str = "ExactCount"
     count: int = 1
     selectors: tuple[Selector, ...] = ()
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     capacity: Any = None
 
 

@@ -1,14 +1,17 @@
-"""The pods of a SparkApplication, whose GPUs stand in its templates, its `gpu` fields or its sparkConf.
+"""Makes the pods of operators that complete their templates: those of a SparkApplication and of a TrainJob.
 
-Source: internal/webhook/sparkpod_defaulter.go and internal/controller/sparkapplication/submission.go of
-kubeflow/spark-operator; KubernetesUtils.buildResourcesQuantities of apache/spark.
+1. The GPUs of a SparkApplication stand in its templates, its `gpu` fields or its sparkConf. Source:
+   internal/webhook/sparkpod_defaulter.go and internal/controller/sparkapplication/submission.go of
+   kubeflow/spark-operator; KubernetesUtils.buildResourcesQuantities of apache/spark.
+2. Kubeflow Trainer makes a JobSet of a TrainJob and its runtime. Source: newRuntimeInfo in
+   pkg/runtime/core/trainingruntime.go, and the plugins jobset and mpi, of kubeflow/trainer. What overrides pods is
+   called podSpecOverrides in v2.0, podTemplateOverrides in v2.1 and runtimePatches since v2.2.
 """
 
 import re
 from collections.abc import Iterator
 from itertools import islice
-
-import msgspec
+from typing import Any
 
 from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import Tree, at, listed, mapped
@@ -21,7 +24,10 @@ _OF_CONTAINER = ("env", "envFrom", "lifecycle", "volumeMounts")
 def executors(spec: Tree) -> int:
     """As many as `executor.instances` says; with dynamic allocation as many as it starts with."""
     instances = _said(spec, "executor.instances", "spark.executor.instances")
-    if not _is_dynamic(spec):
+    dynamic = str(mapped(spec.get("sparkConf")).get("spark.dynamicAllocation.enabled")).lower() == "true"
+    if spec.get("dynamicAllocation") is not None:
+        dynamic = at(spec, "dynamicAllocation.enabled") is True
+    if not dynamic:
         return 1 if instances is None else instances
     first, least, most = (
         _said(spec, f"dynamicAllocation.{field}", f"spark.dynamicAllocation.{field}")
@@ -42,13 +48,15 @@ def executor_pod(role: Tree, spec: Tree) -> Tree:
 
 def _pod(part: str, role: Tree, spec: Tree) -> Tree:
     """The template as Spark completes it. The operator adds its fields only where Spark gets no template."""
-    template = _map(role, "template")
-    inner, added = _map(template, "spec"), {} if template else role
+    template = mapped(role.get("template"))
+    inner, added = mapped(template.get("spec")), {} if template else role
     made = {
         **inner,
         **_fields(added, _OF_POD),
         **_fields({"volumes": spec.get("volumes") if added else None}, ("volumes",)),
-        "nodeSelector": _map(inner, "nodeSelector") | _map(spec, "nodeSelector") | _map(role, "nodeSelector"),
+        "nodeSelector": mapped(inner.get("nodeSelector"))
+        | mapped(spec.get("nodeSelector"))
+        | mapped(role.get("nodeSelector")),
         "initContainers": [
             *_list(inner, "initContainers", f"{part}.template.spec"),
             *_list(added, "initContainers", part),
@@ -57,12 +65,11 @@ def _pod(part: str, role: Tree, spec: Tree) -> Tree:
     }
     if role.get("serviceAccount"):
         made["serviceAccountName"] = role["serviceAccount"]
-    return {"metadata": _metadata(template, role), "spec": made}
-
-
-def _metadata(template: Tree, role: Tree) -> Tree:
-    metadata = _map(template, "metadata")
-    return metadata | {field: _map(metadata, field) | _map(role, field) for field in ("labels", "annotations")}
+    metadata = mapped(template.get("metadata"))
+    metadata = metadata | {
+        field: mapped(metadata.get(field)) | mapped(role.get(field)) for field in ("labels", "annotations")
+    }
+    return {"metadata": metadata, "spec": made}
 
 
 def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> list[object]:
@@ -72,8 +79,8 @@ def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> 
     place = next((i for i, each in enumerate(listed) if isinstance(each, dict) and each.get("name") == name), 0)
     main = listed[place]
     if isinstance(main, dict):
-        asked = _map(main, "resources")
-        limits = _map(asked, "limits") | _by_configuration(part, spec) | _by_field(part, added)
+        asked = mapped(main.get("resources"))
+        limits = mapped(asked.get("limits")) | _by_configuration(part, spec) | _by_field(part, added)
         image = {"image": role.get("image") or spec.get("image")}
         listed[place] = {
             **main,
@@ -100,16 +107,10 @@ def _by_field(part: str, added: Tree) -> Tree:
 
 def _by_configuration(part: str, spec: Tree) -> dict[str, int | None]:
     """Return what spark.executor.resource.gpu.amount and its vendor ask for; without a vendor Spark won't start."""
-    configuration, asked = _map(spec, "sparkConf"), re.compile(rf"(spark\.{part}\.resource\.([^.]+))\.amount")
+    configuration, asked = mapped(spec.get("sparkConf")), re.compile(rf"(spark\.{part}\.resource\.([^.]+))\.amount")
     found = filter(None, (asked.fullmatch(str(key)) for key in configuration))
     vendors = ((match, configuration.get(f"{match[1]}.vendor")) for match in found)
     return {f"{vendor}/{match[2]}": _number(spec, match[0], of="GPUs") for match, vendor in vendors if vendor}
-
-
-def _is_dynamic(spec: Tree) -> bool:
-    if spec.get("dynamicAllocation") is not None:
-        return at(spec, "dynamicAllocation.enabled") is True
-    return str(_map(spec, "sparkConf").get("spark.dynamicAllocation.enabled")).lower() == "true"
 
 
 def _said(spec: Tree, path: str, key: str) -> int | None:
@@ -118,7 +119,7 @@ def _said(spec: Tree, path: str, key: str) -> int | None:
 
 
 def _number(spec: Tree, key: str, of: str = "pods") -> int | None:
-    text = _map(spec, "sparkConf").get(key)
+    text = mapped(spec.get("sparkConf")).get(key)
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,7}", str(text)):
@@ -128,11 +129,6 @@ def _number(spec: Tree, key: str, of: str = "pods") -> int | None:
 
 def _fields(holder: Tree, names: tuple[str, ...]) -> Tree:
     return {name: holder[name] for name in names if holder.get(name) is not None}
-
-
-def _map(holder: Tree, field: str) -> Tree:
-    """A map; what is none is left out, since Spark takes nothing from it."""
-    return mapped(holder.get(field))
 
 
 def _list(holder: Tree, field: str, place: str) -> list[object]:
@@ -157,11 +153,26 @@ def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
     `spec.trainer` is left out: what it says stands in the runtime's containers now.
     """
     template = mapped(at(runtime, "spec.template"))
-    jobs = patched({"replicatedJobs": listed(at(template, "spec.replicatedJobs"))}, _overrides(train_job, template))
-    making = _Making(mapped(at(train_job, "spec.trainer")), at(runtime, "spec.mlPolicy"))
-    made = [making.job(each) if isinstance(each, dict) else each for each in jobs["replicatedJobs"]]
+    # 1. What the TrainJob changes in jobs of the runtime is one patch of the JobSet's spec.
+    there = listed(at(template, "spec.replicatedJobs"))
+    known, patch = [mapped(job).get("name") for job in there], {"replicatedJobs": list[Any]()}
+    for job in islice(_overridden(train_job), MOST_OVERRIDES):
+        if job.get("name") in known:
+            patch = patched(patch, {"replicatedJobs": [job]})
+    jobs = patched({"replicatedJobs": there}, patch)["replicatedJobs"]
+
+    # 2. Its trainer completes them.
+    trainer, policy = mapped(at(train_job, "spec.trainer")), at(runtime, "spec.mlPolicy")
+    made = [_completed(each, trainer, policy) if isinstance(each, dict) else each for each in jobs]
     rest = {field: value for field, value in mapped(train_job.get("spec")).items() if field != "trainer"}
-    job_set = {"metadata": _job_set_metadata(train_job, template), "spec": {"replicatedJobs": made}}
+
+    # 3. The JobSet has labels and annotations of both.
+    metadata = mapped(template.get("metadata"))
+    metadata = patched(metadata, {field: mapped(at(train_job, f"spec.{field}")) for field in ("labels", "annotations")})
+    for each in listed(at(train_job, "spec.runtimePatches")):
+        metadata = patched(metadata, mapped(at(each, "trainingRuntimeSpec.template.metadata")))
+    metadata = {field: metadata[field] for field in ("labels", "annotations") if mapped(metadata.get(field))}
+    job_set = {"metadata": metadata, "spec": {"replicatedJobs": made}}
     return {**train_job, "spec": rest, "runtime": {"spec": {"template": job_set}}}
 
 
@@ -171,86 +182,54 @@ def node_alone(resources: Tree, spec: Tree) -> Tree:
     return {"metadata": metadata, "spec": {"containers": [{"name": _NODE, "resources": resources}]}}
 
 
-def _job_set_metadata(train_job: Tree, template: Tree) -> Tree:
-    """The labels and annotations of the JobSet."""
-    metadata = mapped(template.get("metadata"))
-    metadata = patched(metadata, {field: mapped(at(train_job, f"spec.{field}")) for field in ("labels", "annotations")})
-    for patch in listed(at(train_job, "spec.runtimePatches")):
-        metadata = patched(metadata, mapped(at(patch, "trainingRuntimeSpec.template.metadata")))
-    return {field: metadata[field] for field in ("labels", "annotations") if mapped(metadata.get(field))}
-
-
-def _overrides(train_job: Tree, template: Tree) -> Tree:
-    """Return what the TrainJob changes in jobs of the runtime, as one patch of the JobSet's spec."""
-    known = [mapped(job).get("name") for job in listed(at(template, "spec.replicatedJobs"))]
-    patch: Tree = {"replicatedJobs": []}
-    for job in islice(_overridden(train_job), MOST_OVERRIDES):
-        if job.get("name") in known:
-            patch = patched(patch, {"replicatedJobs": [job]})
-    return patch
-
-
 def _overridden(train_job: Tree) -> Iterator[Tree]:
     for patch in listed(at(train_job, "spec.runtimePatches")):
         yield from map(mapped, listed(at(patch, "trainingRuntimeSpec.template.spec.replicatedJobs")))
-    for override in listed(at(train_job, "spec.podTemplateOverrides")):
-        pod = {field: mapped(at(override, field)) for field in ("metadata", "spec")}
-        yield from _targeted(override, pod)
-    for override in listed(at(train_job, "spec.podSpecOverrides")):
-        yield from _targeted(override, {"spec": {k: v for k, v in mapped(override).items() if k != "targetJobs"}})
+    pods = [
+        (override, {field: mapped(at(override, field)) for field in ("metadata", "spec")})
+        for override in listed(at(train_job, "spec.podTemplateOverrides"))
+    ]
+    pods += [
+        (override, {"spec": {k: v for k, v in mapped(override).items() if k != "targetJobs"}})
+        for override in listed(at(train_job, "spec.podSpecOverrides"))
+    ]
+    for override, pod in pods:
+        for job in listed(at(override, "targetJobs")):
+            yield {"name": mapped(job).get("name"), "template": {"spec": {"template": pod}}}
 
 
-def _targeted(override: object, pod: Tree) -> Iterator[Tree]:
-    for job in listed(at(override, "targetJobs")):
-        yield {"name": mapped(job).get("name"), "template": {"spec": {"template": pod}}}
+def _completed(job: Tree, trainer: Tree, policy: object) -> Tree:
+    """A job of the JobSet with the number of its pods, and with their image, command and resources."""
+    step, name = mapped(at(job, "template.metadata.labels")).get(_STEP), job.get("name")
+    trains, mpi = step == "trainer", at(policy, "mpi") is not None
+    launcher_trains = at(policy, "mpi.runLauncherAsNode") is True
+    # 1. The number of pods.
+    nodes = whole({"spec": {"trainer": trainer}}, "spec.trainer.numNodes", -1, of="nodes")
+    if mpi and name == _NODE and nodes >= 0:
+        pods = max(nodes - 1, 1) if launcher_trains else nodes
+    elif trains and nodes >= 0 and not mpi:
+        pods = nodes
+    elif trains and policy is not None:
+        pods = whole(mapped(policy), "numNodes", 1, "runtime.spec.mlPolicy.", of="nodes")
+    else:
+        pods = whole(job, "template.spec.parallelism", 1, f"runtime.spec.template.spec.replicatedJobs.{name}.")
 
-
-class _Making(msgspec.Struct, frozen=True):
-    """The values that complete the jobs of a runtime: the TrainJob's trainer, and the policy."""
-
-    trainer: Tree
-    policy: object
-
-    def job(self, job: Tree) -> Tree:
-        """A job of the JobSet with the number of its pods, and with their image, command and resources."""
-        labels = mapped(at(job, "template.metadata.labels"))
-        step, name = labels.get(_STEP), job.get("name")
-        trains = step == "trainer"
-        pods = self._pods(job, trains=trains, name=name)
-        pod = self._pod(mapped(at(job, "template.spec.template")), trains=trains, name=name)
-        spec = mapped(at(job, "template.spec")) | {"parallelism": pods, "completions": pods, "template": pod}
-        once = {"replicas": 1} if step in _MADE_ONCE else {}
-        return job | once | {"template": mapped(job.get("template")) | {"spec": spec}}
-
-    def _pods(self, job: Tree, *, trains: bool, name: object) -> int:
-        nodes = whole({"spec": {"trainer": self.trainer}}, "spec.trainer.numNodes", -1, of="nodes")
-        if at(self.policy, "mpi") is not None and name == _NODE and nodes >= 0:
-            return max(nodes - 1, 1) if self._launcher_trains else nodes
-        if trains and nodes >= 0 and at(self.policy, "mpi") is None:
-            return nodes
-        counted = self.policy is not None and trains
-        if counted:
-            return whole(mapped(self.policy), "numNodes", 1, "runtime.spec.mlPolicy.", of="nodes")
-        return whole(job, "template.spec.parallelism", 1, f"runtime.spec.template.spec.replicatedJobs.{name}.")
-
-    @property
-    def _launcher_trains(self) -> bool:
-        return at(self.policy, "mpi.runLauncherAsNode") is True
-
-    def _pod(self, pod: Tree, *, trains: bool, name: object) -> Tree:
-        """The pod template with the TrainJob's fields."""
-        spec = mapped(pod.get("spec"))
-        if trains or (self._launcher_trains and name == _NODE):
-            containers = [self._container(each, trains=trains) for each in listed(spec.get("containers"))]
-            spec = spec | {"containers": containers}
-        return pod | {"metadata": mapped(pod.get("metadata")), "spec": spec}
-
-    def _container(self, container: object, *, trains: bool) -> object:
-        if not isinstance(container, dict) or container.get("name") != _NODE:
-            return container
+    # 2. The fields of the trainer, in the container that trains.
+    pod = mapped(at(job, "template.spec.template"))
+    spec = mapped(pod.get("spec"))
+    if trains or (launcher_trains and name == _NODE):
         said = ("image", "command", "args", "env") if trains else ("env",)
-        changes = {field: self.trainer[field] for field in said if self.trainer.get(field) is not None}
-        return patched(container, changes | {"resources": mapped(self.trainer.get("resourcesPerNode"))})
+        changes = {field: trainer[field] for field in said if trainer.get(field) is not None}
+        changes |= {"resources": mapped(trainer.get("resourcesPerNode"))}
+        containers = [
+            patched(each, changes) if isinstance(each, dict) and each.get("name") == _NODE else each
+            for each in listed(spec.get("containers"))
+        ]
+        spec = spec | {"containers": containers}
+    pod = pod | {"metadata": mapped(pod.get("metadata")), "spec": spec}
+    whole_spec = mapped(at(job, "template.spec")) | {"parallelism": pods, "completions": pods, "template": pod}
+    once = {"replicas": 1} if step in _MADE_ONCE else {}
+    return job | once | {"template": mapped(job.get("template")) | {"spec": whole_spec}}
 
 
 def patched(tree: Tree, patch: Tree) -> Tree:

@@ -17,9 +17,6 @@ PodCount = Callable[[Tree], int]
 """Told by the part that holds a template."""
 GroupCount = Callable[[Tree, Tree], int]
 """Told by the workload, and the part that holds a template."""
-POD_COUNTS: dict[str, PodCount] = {}
-GROUP_COUNTS: dict[str, GroupCount] = {}
-"""The counts that the table of kinds may name (policy/workloads/kinds/)."""
 
 MOST_PODS = 1_000_000
 """More pods than any cluster holds: a count above it is a mistake, not a workload."""
@@ -32,22 +29,11 @@ _INDEXES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 NOTEBOOK_STOPPED = "kubeflow-resource-stopped"
 
 
-def pod_count(count: PodCount) -> PodCount:
-    """Let the table of kinds name a count."""
-    return POD_COUNTS.setdefault(count.__name__, count)
-
-
-def group_count(count: GroupCount) -> GroupCount:
-    """Let the table of kinds name a count."""
-    return GROUP_COUNTS.setdefault(count.__name__, count)
-
-
 def one(_: Tree) -> int:
     """One pod."""
     return 1
 
 
-@pod_count
 def one_per_node(_: Tree) -> int:
     """Counted as one pod; a DaemonSet makes one on each node."""
     return 1
@@ -68,27 +54,23 @@ def counted_at(path: str) -> PodCount:
     return count
 
 
-@pod_count
 def job_pods(spec: Tree) -> int:
     """`parallelism`, at most `completions`."""
     parallelism = whole(spec, "parallelism", 1)
     return min(parallelism, whole(spec, "completions", parallelism))
 
 
-@pod_count
 def jobset_pods(replicated_job: Tree) -> int:
     """The pods of one Job, times `replicas`."""
     job = at(replicated_job, "template.spec")
     return replicas(replicated_job) * job_pods(job if isinstance(job, dict) else {})
 
 
-@pod_count
 def group_workers(spec: Tree) -> int:
     """`replicas` groups of `size` pods, without the leaders if there is a leaderTemplate."""
     return replicas(spec) * one_group(spec, spec)
 
 
-@pod_count
 def ray_workers(group: Tree) -> int:
     """`replicas` within `minReplicas` and `maxReplicas`, times `numOfHosts`; none if suspended."""
     if group.get("suspend") is True:
@@ -98,7 +80,6 @@ def ray_workers(group: Tree) -> int:
     return wished * whole(group, "numOfHosts", 1)
 
 
-@pod_count
 def ray_submitters(spec: Tree) -> int:
     """One pod in `submissionMode: K8sJobMode`, which is the default."""
     return 1 if spec.get("submissionMode") in (None, "", "K8sJobMode") else 0
@@ -110,19 +91,16 @@ def _most(group: Tree) -> int:
     return MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
 
 
-@pod_count
 def kserve_replicas(component: Tree) -> int:
     """`minReplicas`; 0 scales to zero."""
     return whole(component, "minReplicas", 1)
 
 
-@pod_count
 def kserve_workers(predictor: Tree) -> int:
     """The workers of a predictor that spans nodes."""
     return kserve_replicas(predictor) * max(whole(predictor, "workerSpec.pipelineParallelSize", 1) - 1, 0)
 
 
-@pod_count
 def llm_workers(spec: Tree) -> int:
     """The workers of each group; its parallelism gives the size."""
     data, local = whole(spec, "parallelism.data", 0), whole(spec, "parallelism.dataLocal", 0)
@@ -130,13 +108,11 @@ def llm_workers(spec: Tree) -> int:
     return replicas(spec) * max(size - 1, 0)
 
 
-@pod_count
 def train_nodes(spec: Tree) -> int:
     """`numNodes`, or one if absent."""
     return whole(spec, "trainer.numNodes", 1)
 
 
-@pod_count
 def nim_pods(service: Tree) -> int:
     """`replicas` or the autoscaler's `minReplicas`, times the pipeline stages."""
     scaled = at(service, "spec.scale.enabled") is True
@@ -144,43 +120,36 @@ def nim_pods(service: Tree) -> int:
     return wished * max(whole(service, "spec.multiNode.parallelism.pipeline", 1), 1)
 
 
-@pod_count
 def nim_stage_pods(service: Tree) -> int:
     """As for a NIMService; none if not enabled."""
     return nim_pods(service) if service.get("enabled") is True else 0
 
 
-@pod_count
 def role_pods(role: Tree) -> int:
     """`replicas` groups (0 if absent) of `podGroupSize` pods."""
     return whole(role, "replicas", 0) * max(whole(role, "podGroupSize", 1), 1)
 
 
-@pod_count
 def pattern_pods(role: Tree) -> int:
     """`replicas` groups of `size` pods."""
     return replicas(role) * max(whole(role, "leaderWorkerPattern.size", 1), 1)
 
 
-@pod_count
 def entry_workers(role: Tree) -> int:
     """`replicas` times `workerReplicas`, beside the entry of each replica."""
     return replicas(role) * whole(role, "workerReplicas", 0)
 
 
-@pod_count
 def node_set_pods(spec: Tree) -> int:
     """`replicas`; one if it scales like a DaemonSet."""
     return 1 if spec.get("scalingMode") == "DaemonSet" else replicas(spec)
 
 
-@pod_count
 def unless_hibernated(session: Tree) -> int:
     """One pod; none while the session is hibernated."""
     return 0 if session.get("hibernated") is True else 1
 
 
-@pod_count
 def notebook_pods(notebook: Tree) -> int:
     """One pod; none while the notebook is stopped."""
     return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
@@ -206,7 +175,6 @@ def no_count(place: str, value: object, of: str = "pods") -> Refused:
     return Refused(Reason.INVALID, "no-pod-count", place, value=str(value)[:40], of=of, most=MOST_PODS)
 
 
-@group_count
 def once(_: Tree, __: Tree) -> int:
     """One.
 
@@ -215,19 +183,16 @@ def once(_: Tree, __: Tree) -> int:
     return 1
 
 
-@group_count
 def groups(workload: Tree, _: Tree) -> int:
     """`spec.replicas` of the workload."""
     return whole(workload, "spec.replicas", 1)
 
 
-@group_count
 def groups_if_said(workload: Tree, _: Tree) -> int:
     """`spec.replicas` of the workload, or none if absent."""
     return whole(workload, "spec.replicas", 0)
 
 
-@group_count
 def clique_groups(workload: Tree, clique: Tree) -> int:
     """`spec.replicas` of the PodCliqueSet, times the replicas of the clique's scaling group."""
     times = groups_if_said(workload, clique)
@@ -237,7 +202,6 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
     return times
 
 
-@group_count
 def job_pods_left(job: Tree, spec: Tree) -> int:
     """At most the pods that must still succeed, without failed indexes. Without `completions`: the running pods, once
     one has succeeded.
@@ -256,7 +220,6 @@ def _indexes(said: object) -> int:
     return sum(last - first + 1 for first, last in spans if first <= last)
 
 
-@group_count
 def predictor_replicas(workload: Tree, component: Tree) -> int:
     """`replicas` of its predictor or the SeldonDeployment, if the component has none."""
     if component.get("replicas") is not None:
@@ -267,34 +230,29 @@ def predictor_replicas(workload: Tree, component: Tree) -> int:
     return 1
 
 
-@group_count
 def trials_at_once(experiment: Tree, _: Tree) -> int:
     """The Experiment's `parallelTrialCount` (3 if absent), at most `maxTrialCount`."""
     together = whole(experiment, "spec.parallelTrialCount", 3, of="trials")
     return min(together, whole(experiment, "spec.maxTrialCount", together, of="trials"))
 
 
-@group_count
 def elastic_workers(workload: Tree, replica: Tree) -> int:
     """The workload's `elasticPolicy.minReplicas`, or all replicas if absent."""
     return whole(workload, "spec.elasticPolicy.minReplicas", whole(replica, "replicas", 1))
 
 
-@group_count
 def one_group(_: Tree, spec: Tree) -> int:
     """The workers of one group."""
     leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
     return max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
 
 
-@group_count
 def least_ray_workers(workload: Tree, group: Tree) -> int:
     """`minReplicas` times `numOfHosts` if Ray scales it, otherwise all."""
     scaled = (at(workload, f"{spec}.enableInTreeAutoscaling") is True for spec in ("spec", "spec.rayClusterSpec"))
     return whole(group, "minReplicas", 0) * whole(group, "numOfHosts", 1) if any(scaled) else ray_workers(group)
 
 
-@group_count
 def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
     """All pods, except of Jobs that `dependsOn` keeps from running beside those that ask for most."""
     # the Jobs of a JobSet, or those of the runtime of a TrainJob
@@ -350,7 +308,6 @@ def _devices(replicated_job: Tree) -> int:
 _DIGITS = 10
 
 
-@group_count
 def needed_of_task(job: Tree, task: Tree) -> int:
     """The task's `minAvailable`, or all replicas if absent; all tasks together the Job's `minAvailable`.
 
@@ -372,7 +329,20 @@ def needed_of_task(job: Tree, task: Tree) -> int:
     return 0
 
 
-@group_count
 def if_started(workload: Tree, _: Tree) -> int:
     """1 if the workspace is started."""
     return 1 if at(workload, "spec.started") is True else 0
+
+
+_OF_A_PART: tuple[PodCount, ...] = (
+    one_per_node, job_pods, jobset_pods, group_workers, ray_workers, ray_submitters, kserve_replicas,
+    kserve_workers, llm_workers, train_nodes, nim_pods, nim_stage_pods, role_pods, pattern_pods, entry_workers,
+    node_set_pods, unless_hibernated, notebook_pods,
+)  # fmt: skip
+_OF_THE_WHOLE: tuple[GroupCount, ...] = (
+    once, groups, groups_if_said, clique_groups, job_pods_left, predictor_replicas, trials_at_once,
+    elastic_workers, one_group, least_ray_workers, needed_in_stage, needed_of_task, if_started,
+)  # fmt: skip
+POD_COUNTS = {count.__name__: count for count in _OF_A_PART}
+GROUP_COUNTS = {count.__name__: count for count in _OF_THE_WHOLE}
+"""The counts that the table of kinds may name (policy/workloads/kinds/)."""

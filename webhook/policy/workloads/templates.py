@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 
 import msgspec
 from msgspec.structs import replace
@@ -76,17 +77,24 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
     named = class_named(tree, row)
     for templates in row.templates:
         for taken, holder in all_at(tree, templates.holder):
-            template = _template(holder, templates)
+            template = at(holder, templates.path)
+            template = container_in(template) if templates.form == "parameter" else template
             if isinstance(holder, dict) and template is not None:
                 place = ".".join((*taken, *steps(templates.path)))
                 with _placed(taken):
-                    count, pod = templates.count(holder), _with_class(_pod(template, holder, templates), named)
+                    count, pod = templates.count(holder), _pod(template, holder, templates)
                     if templates.left is not None:
                         count = min(count, templates.left(tree, holder))
+                spec = mapped(pod).get("spec")
+                if named and isinstance(spec, dict) and not spec.get("priorityClassName"):
+                    pod = {**mapped(pod), "spec": {**spec, "priorityClassName": named}}
                 times = templates.times(tree, holder)
                 least = count if templates.least is None else min(templates.least(tree, holder), count)
+                if count * times > MOST_PODS:
+                    field, most = ".".join(taken) or OBJECT, MOST_PODS
+                    raise Refused(Reason.INVALID, "too-many-pods", field, count=count * times, most=most)
                 passed = tuple(_passed(tree, row, templates, taken))
-                yield PodTemplate(place, pod, _bounded(count * times, taken), least * times, templates.form, passed)
+                yield PodTemplate(place, pod, count * times, least * times, templates.form, passed)
 
 
 def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ...]) -> Iterator[Passed]:
@@ -94,33 +102,18 @@ def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ..
     for each in templates.between:
         place = [step if step != "*" else taken[index] for index, step in enumerate(steps(each.metadata))]
         found = mapped(item_at(tree, place))
-        labels, annotations = (_texts(found.get(field)) for field in ("labels", "annotations"))
+        labels, annotations = (
+            {key: value for key, value in mapped(found.get(field)).items() if isinstance(value, str)}
+            for field in ("labels", "annotations")
+        )
         yield Passed(".".join(place), labels, annotations, each.row or row)
-
-
-def _texts(found: object) -> dict[str, str]:
-    return {key: value for key, value in mapped(found).items() if isinstance(value, str)}
 
 
 def class_named(tree: Tree, row: KindRow) -> str:
     """The PriorityClass that a workload names for all of its pods; "" where it names none, or gpu-tiers wrote it."""
     name = at(tree, row.class_field) if row.class_field else None
-    annotations = at(tree, "metadata.annotations")
-    ours = isinstance(annotations, dict) and annotations.get(TEMPLATE_CLASS) == name
+    ours = mapped(at(tree, "metadata.annotations")).get(TEMPLATE_CLASS) == name
     return name if isinstance(name, str) and not ours else ""
-
-
-def _with_class(pod: object, name: str) -> object:
-    """The pod with a class of the workload's, where it names none itself."""
-    spec = pod.get("spec") if name and isinstance(pod, dict) else None
-    if not isinstance(pod, dict) or not isinstance(spec, dict) or spec.get("priorityClassName"):
-        return pod
-    return {**pod, "spec": {**spec, "priorityClassName": name}}
-
-
-def _template(holder: object, templates: Templates) -> object:
-    template = at(holder, templates.path)
-    return container_in(template) if templates.form == "parameter" else template
 
 
 def _pod(template: object, holder: Tree, templates: Templates) -> object:
@@ -132,14 +125,13 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
         case "container" | "parameter":
             return {"spec": {"containers": [_step(template)]}}
         case "spec":
-            return {"metadata": _beside(holder), "spec": _with_containers(_bare(template), templates.containers)}
+            # KServe writes the labels and annotations that stand beside a bare pod spec on its pods. Some people write
+            # a whole pod template where the API has a bare spec.
+            metadata = {field: holder[field] for field in ("labels", "annotations") if field in holder}
+            inner = mapped(template).get("spec")
+            spec = inner if isinstance(inner, dict) else template
+            return {"metadata": metadata, "spec": _with_containers(spec, templates.containers)}
     return template
-
-
-def _bare(template: object) -> object:
-    """The spec; some write a whole pod template where the API has a bare spec."""
-    inner = template.get("spec") if isinstance(template, dict) else None
-    return inner if isinstance(inner, dict) else template
 
 
 def _step(container: object) -> object:
@@ -157,11 +149,6 @@ def _step(container: object) -> object:
     if "computeResources" in container:
         made["resources"] = container["computeResources"]
     return made
-
-
-def _beside(holder: Tree) -> Tree:
-    """KServe writes the labels and annotations that stand beside a bare pod spec on its pods."""
-    return {field: holder[field] for field in ("labels", "annotations") if field in holder}
 
 
 def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
@@ -182,12 +169,6 @@ def _placed(taken: tuple[str, ...]) -> Iterator[None]:
         raise Refused.of(refused.refusal.within(".".join(taken))) from None
 
 
-def _bounded(count: int, taken: tuple[str, ...]) -> int:
-    if count > MOST_PODS:
-        raise Refused(Reason.INVALID, "too-many-pods", ".".join(taken) or OBJECT, count=count, most=MOST_PODS)
-    return count
-
-
 def container_in(parameter: object) -> Tree | None:
     """The container that a compiled Kubeflow pipeline describes as JSON in a parameter of its Argo Workflow; else None.
 
@@ -203,18 +184,11 @@ def container_in(parameter: object) -> Tree | None:
         return None
     if not isinstance(found.get("image"), str):
         return None
-    step = {field: found[field] for field in _PIPELINE_FIELDS if field in found}
-    return {**step, "resources": _resources(found.get("resources"))}
-
-
-def _resources(asked: object) -> Tree:
-    """The accelerator as the limit that the driver makes of it; `type` and `count` are its older names."""
-    accelerator = asked.get("accelerator") if isinstance(asked, dict) else None
-    if not isinstance(accelerator, dict):
-        return {}
-    name = accelerator.get("resourceType") or accelerator.get("type")
-    count = accelerator.get("resourceCount") or accelerator.get("count")
-    return {"limits": {name: count}} if isinstance(name, str) and count else {}
+    # The driver makes a limit of the accelerator; `type` and `count` are its older names.
+    asked = mapped(at(found, "resources.accelerator"))
+    name, count = (asked.get(f"resource{each}") or asked.get(each.lower()) for each in ("Type", "Count"))
+    limits = {"limits": {name: count}} if isinstance(name, str) and count else {}
+    return {field: found[field] for field in _PIPELINE_FIELDS if field in found} | {"resources": limits}
 
 
 def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tuple[str, int, Tree]]:
@@ -222,9 +196,20 @@ def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tup
 
     `idle`: of what is scaled to nothing as it would be scaled to one. Raises Refused where a template is none.
     """
-    made = own_templates(manifest.tree, row)
-    counted = ((each, max(each.count, 1 if idle else 0)) for each in made)
-    pods = [(each.path, count, pod_of(manifest, _reached(each), row)) for each, count in counted if count]
+    pods: list[tuple[str, int, Tree]] = []
+    for made in own_templates(manifest.tree, row):
+        count, pod = max(made.count, 1 if idle else 0), made.pod
+        # What is written for gpu-tiers on the way to it stands behind its own: there are no objects between.
+        metadata = pod.get("metadata") or {} if isinstance(pod, dict) else None
+        if isinstance(pod, dict) and isinstance(metadata, dict):
+            for each, field in product(made.passed, ("labels", "annotations")):
+                found = each.labels if field == "labels" else each.annotations
+                ours, own = {key: found[key] for key in found if key.startswith(DOMAIN)}, metadata.get(field) or {}
+                if ours and isinstance(own, dict):
+                    metadata = {**metadata, field: ours | own}
+            pod = {**pod, "metadata": metadata} if metadata else pod
+        if count:
+            pods.append((made.path, count, pod_of(manifest, pod, row)))
     for place, inner, inner_row in created_by(manifest, row):
         if inner_row.group_kind == POD:
             pods.append((place, 1, pod_of(manifest, inner.tree, row)))
@@ -232,21 +217,6 @@ def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tup
             inside = pods_of(inner, inner_row, idle=idle)
             pods += [(".".join(filter(None, (place, path))), count, pod) for path, count, pod in inside]
     return pods
-
-
-def _reached(template: PodTemplate) -> object:
-    """The pod with what is written for gpu-tiers on the way to it, behind its own: there are no objects between."""
-    pod = template.pod
-    metadata = pod.get("metadata") or {} if isinstance(pod, dict) else None
-    if not isinstance(pod, dict) or not isinstance(metadata, dict):
-        return pod
-    for each in template.passed:
-        for field, found in (("labels", each.labels), ("annotations", each.annotations)):
-            ours = {key: value for key, value in found.items() if key.startswith(DOMAIN)}
-            own = metadata.get(field) or {}
-            if ours and isinstance(own, dict):
-                metadata = {**metadata, field: ours | own}
-    return {**pod, "metadata": metadata} if metadata else pod
 
 
 def created_by(manifest: Manifest, row: KindRow) -> Iterator[tuple[str, Manifest, KindRow]]:

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refusal, Refused
-from webhook.objects.view import Tree, all_at, at, view
+from webhook.objects.view import Tree, all_at, at, listed, mapped, view
 from webhook.policy.workloads.kind_table import Form, KindRow, WorkloadType
 from webhook.policy.workloads.pod_counts import MOST_TEMPLATES, too_many_templates
-from webhook.policy.workloads.templates import Passed, class_named, objects_in, own_templates, pod_templates
+from webhook.policy.workloads.templates import class_named, objects_in, own_templates, pod_templates
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -124,31 +124,42 @@ def group_number(gang: Workload, labels: Mapping[str, str]) -> int:
 def workload(tree: Tree, row: KindRow) -> Workload:
     """A workload object with its members. Raises Refused with the path of a template that is none."""
     metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
+    # 1. Of a long pipeline, whose pods are booked one by one, the first templates are enough.
+    members = tuple(islice(_members(tree, row, metadata.shown_name), MOST_TEMPLATES + 1))
+    if row.gang and len(members) > MOST_TEMPLATES:
+        raise too_many_templates()
+
+    # 2. A field of its own asks for GPUs: it is there, and no quantity of 0. The operator of a kind without templates
+    #    brings them.
+    fields = (found for path in row.gpu_fields for _, found in all_at(tree, path))
+    asks = any(found not in (None, 0, "0", "", [], {}) for found in fields)
+    brings = asks if row.gpu_fields else not any(True for _ in pod_templates(tree, row))
+
+    # 3. It has more Indexed pods than run at once.
+    jobs = [mapped(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)]
+    indexed = [each for each in jobs if each.get("completionMode") == "Indexed"]
+    numbers = ((each.get("completions"), each.get("parallelism", 1)) for each in indexed)
+    shards = any(isinstance(all_, int) and isinstance(now, int) and all_ > now for all_, now in numbers)
+
+    # 4. Its selector has labels and lines; a ReplicationController's is a plain map.
+    selector = mapped(at(tree, "spec.selector"))
+    keys = (mapped(line).get("key") for line in listed(selector.get("matchExpressions")))
+    selects = {*mapped(selector.get("matchLabels", selector)), *(key for key in keys if isinstance(key, str))}
     return Workload(
         row=row,
         name=metadata.shown_name,
         uid=metadata.uid,
         labels=metadata.labels,
         annotations=metadata.annotations,
-        members=_bounded(_members(tree, row), row),
+        members=members[:MOST_TEMPLATES],
         type=next((told for path, told in row.fields.items() if at(tree, path)), None),
         runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
-        brings_gpus=_brings_gpus(tree, row),
+        brings_gpus=brings,
         class_name=class_named(tree, row),
-        shards=any(_in_shards(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)),
+        shards=shards,
         in_stages=any(found == "Complete" for path in _STAGES for _, found in all_at(tree, path)),
-        selects=frozenset(_selected(at(tree, "spec.selector"))),
+        selects=frozenset(selects),
     )
-
-
-def _selected(selector: object) -> Iterator[str]:
-    """Yield the keys of a label selector; a ReplicationController's is a plain map."""
-    if not isinstance(selector, dict):
-        return
-    labels, lines = selector.get("matchLabels", selector), selector.get("matchExpressions")
-    yield from labels if isinstance(labels, dict) else ()
-    keys = (line.get("key") for line in lines if isinstance(line, dict)) if isinstance(lines, list) else ()
-    yield from (key for key in keys if isinstance(key, str))
 
 
 _JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")
@@ -159,47 +170,35 @@ _STAGES = tuple(f"{place}spec.replicatedJobs.*.dependsOn.*.status" for place in 
 """Of a JobSet, and of the runtime of a TrainJob."""
 
 
-def _in_shards(spec: object) -> bool:
-    if not isinstance(spec, dict) or spec.get("completionMode") != "Indexed":
-        return False
-    completions, at_once = spec.get("completions"), spec.get("parallelism", 1)
-    return isinstance(completions, int) and isinstance(at_once, int) and completions > at_once
-
-
-def _bounded(members: Iterator[Member], row: KindRow) -> tuple[Member, ...]:
-    """All of them, or the first of a long pipeline, whose pods are booked one by one. Raises Refused for a gang's."""
-    found = tuple(islice(members, MOST_TEMPLATES + 1))
-    if row.gang and len(found) > MOST_TEMPLATES:
-        raise too_many_templates()
-    return found[:MOST_TEMPLATES]
-
-
-def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
+def _members(tree: Tree, row: KindRow, name: str) -> Iterator[Member]:
+    # 1. The templates that stand in it, with what is described on the way to their pods.
     for each in own_templates(tree, row):
         try:
-            makers = tuple(_described(tree, row, passed) for passed in each.passed)
+            makers = tuple(
+                Workload(
+                    passed.row,
+                    name,
+                    labels=passed.labels,
+                    annotations=passed.annotations,
+                    place=f"{row.kind}/{name}.{passed.place}",
+                )
+                for passed in each.passed
+            )
             yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form, makers=makers)
         except Refused as refused:
             raise Refused.of(refused.refusal.of_template(each.path, bare=each.form != "template")) from None
+
+    # 2. The whole objects in it, which make pods once they are created; a Pod is made by none.
     for taken, inner, inner_row in objects_in(tree, row):
-        yield from _members_inside(".".join(taken), inner, inner_row)
-
-
-def _described(tree: Tree, row: KindRow, passed: Passed) -> Workload:
-    name = view({"metadata": tree.get("metadata") or {}}, Named).metadata.shown_name
-    place = f"{row.kind}/{name}.{passed.place}"
-    return Workload(passed.row, name, labels=passed.labels, annotations=passed.annotations, place=place)
-
-
-def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
-    """Yield those of a whole object in the workload, which makes them once it is created; a Pod is made by none."""
-    try:
-        made = workload(inner, row)
-    except Refused as refused:
-        raise Refused.of(refused.refusal.within(place)) from None
-    itself = () if made.kind == POD else (made,)
-    for each in made.members:
-        yield replace(each, path=".".join(filter(None, (place, each.path))), makers=(*each.makers, *itself))
+        place = ".".join(taken)
+        try:
+            made = workload(inner, inner_row)
+        except Refused as refused:
+            raise Refused.of(refused.refusal.within(place)) from None
+        itself = () if made.kind == POD else (made,)
+        for member in made.members:
+            path = ".".join(filter(None, (place, member.path)))
+            yield replace(member, path=path, makers=(*member.makers, *itself))
 
 
 def _text(found: object) -> str:
@@ -211,18 +210,6 @@ def _text(found: object) -> str:
     if isinstance(found, dict):
         return " ".join(filter(None, (_text(found.get(field)) for field in ("command", "args", "script", "source"))))
     return ""
-
-
-def _brings_gpus(tree: Tree, row: KindRow) -> bool:
-    """Tell by a field of its own; where it has no templates, its operator brings them."""
-    if row.gpu_fields:
-        return any(_asked(tree, path) for path in row.gpu_fields)
-    return not any(True for _ in pod_templates(tree, row))
-
-
-def _asked(tree: Tree, path: str) -> bool:
-    """Tells whether a field asks for anything: it is there, and no quantity of 0."""
-    return any(found not in (None, 0, "0", "", [], {}) for _, found in all_at(tree, path))
 
 
 SUSPEND = ("spec.suspend", "spec.runPolicy.suspend")
@@ -256,13 +243,11 @@ def manager_elsewhere(tree: Tree, row: KindRow) -> str:
 
 def has_ended(tree: Tree) -> bool:
     """Tells whether a workload makes no pods any more."""
-    conditions = at(tree, "status.conditions")
-    told = conditions if isinstance(conditions, list) else ()
-    ended = (each for each in told if isinstance(each, dict) and each.get("status") == "True")
-    types = (each.get("type") for each in ended)
-    phases = (at(tree, place) for place in PHASES)
-    return any(_is_among(each, ENDED_CONDITIONS) for each in types) or any(
-        _is_among(each, ENDED_PHASES) for each in phases
+    conditions = (mapped(each) for each in listed(at(tree, "status.conditions")))
+    told = [each.get("type") for each in conditions if each.get("status") == "True"]
+    phases = [at(tree, place) for place in PHASES]
+    return any(isinstance(each, str) and each in ENDED_CONDITIONS for each in told) or any(
+        isinstance(each, str) and each in ENDED_PHASES for each in phases
     )
 
 
@@ -273,7 +258,3 @@ SUCCEEDED = ("status.succeeded", "status.replicaStatuses.*.succeeded", "status.r
 def is_partly_done(tree: Tree) -> bool:
     """Tells whether some of a workload's pods have succeeded."""
     return any(found for place in SUCCEEDED for _, found in all_at(tree, place))
-
-
-def _is_among(found: object, names: frozenset[str]) -> bool:
-    return isinstance(found, str) and found in names

@@ -12,7 +12,7 @@ from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, 
 from tests.builders.words import words
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Refused
-from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
+from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
 from webhook.policy.workloads.workload import Devices
 from webhook.sentences.sentence import LONGEST, WARNINGS, sentence
@@ -36,7 +36,7 @@ def warned(
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
     decision = hook_decided(pod, workload_type, *owners, tier=tier, devices=devices, **checkpoint)
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return [*words(hook_warnings(HookSubject(pod.view(), decision, policy.checkpoint, bare=bare)))]
+    return [*words(hook_warnings(pod.view(), decision, policy.checkpoint, bare=bare))]
 
 
 def a_trainer(**container: object) -> PodBuilder:

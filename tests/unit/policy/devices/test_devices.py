@@ -6,12 +6,12 @@ import pytest
 
 from tests.builders.built import Tree
 from tests.builders.claims import SliceBuilder, a_device, a_slice
+from webhook.objects.node_fit import Toleration
 from webhook.objects.view import view
 from webhook.policy.devices import (
     DeviceClaim,
     DeviceKey,
     DeviceTaintRule,
-    DeviceToleration,
     Inventory,
     WantedDevices,
     inventory,
@@ -93,11 +93,11 @@ def test_taints_of_a_slice_and_of_rules() -> None:
     other = {"deviceSelector": {"device": "gpu-7"}, "taint": {"key": "other", "effect": "NoSchedule"}}
     found = there(a_slice(a_device("gpu-0", busy)), rules=(rule, other))
     assert [each.key for each in found.devices[KEY].taints] == ["busy", "repair"]
-    busy_tolerated = DeviceToleration(key="busy", operator="Exists")
+    busy_tolerated = Toleration(key="busy", operator="Exists")
     told = found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (busy_tolerated,)))
     assert told is not None
     assert told.key == "repair"
-    everything = DeviceToleration(operator="Exists")
+    everything = Toleration(operator="Exists")
     assert found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (everything,))) is None
 
 
