@@ -72,19 +72,14 @@ class PolicyInForce:
             text = self._read()
             policy = self._parsed(text)
         except ConfigError as error:
-            text, policy = last_good, self._last_good(last_good, error)
+            # What was in force before the restart is not held against the cluster, as in a replica that ran on.
+            text = last_good
+            try:
+                policy = parse(text)
+            except ConfigError:  # of another version of gpu-tiers, or there is none
+                raise error from None
+            self._complain(error)
         self.text, self.since, self._current = text, time.time(), policy
-        return policy
-
-    def _last_good(self, text: str, problem: ConfigError) -> TierPolicy:
-        """What was in force before the restart. It is not held against the cluster, as in a replica that ran on."""
-        try:
-            policy = parse(text) if text else None
-        except ConfigError:  # of another version of gpu-tiers
-            policy = None
-        if policy is None:
-            raise problem
-        self._complain(problem)
         return policy
 
     def current(self) -> TierPolicy:

@@ -77,18 +77,7 @@ def read_file(path: Path) -> PolicyFile:
 
 
 def _fields(text: str, source: str) -> PolicyFile:
-    tree = _with_preset(_tree(text, source), source)
-    try:
-        file = PolicyFile.model_validate(tree)
-    except ValidationError as error:
-        problems = [sentence(each) for each in error.errors()]
-        raise ConfigError(source, problems + crosschecked_rest(tree, error.errors())) from None
-    if problems := list(crosscheck(file)):
-        raise ConfigError(source, problems)
-    return file
-
-
-def _tree(text: str, source: str) -> Tree:
+    # 1. The file is one mapping.
     try:
         found = [tree for tree in trees(text) if tree is not None]
     except NotYaml as error:
@@ -98,20 +87,26 @@ def _tree(text: str, source: str) -> Tree:
     tree = found[0] if found else None
     if not isinstance(tree, dict):
         raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion and kind"])
-    return tree
 
-
-def _with_preset(tree: Tree, source: str) -> Tree:
+    # 2. It is laid over its preset, whose files travel with us and need none of the checks on what people write.
     name = tree.get("preset", DEFAULT_PRESET)
-    if name == "":
-        return tree
-    if name not in presets():
+    if name != "" and name not in presets():
         raise ConfigError(source, [f'preset: "{name}" does not exist; write one of {", ".join(presets())}'])
-    # Files that travel with us need none of the checks on what people write.
-    preset = data_file(__name__, "gpu_resources.yaml") | data_file(__name__, f"presets/{name}.yaml")
-    own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
-    left_out = ("apiVersion", "kind", *(_NAMES_TIERS if "tiers" in own else ()))
-    return _merged({key: value for key, value in preset.items() if key not in left_out}, own)
+    if name != "":
+        preset = data_file(__name__, "gpu_resources.yaml") | data_file(__name__, f"presets/{name}.yaml")
+        own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
+        left_out = ("apiVersion", "kind", *(_NAMES_TIERS if "tiers" in own else ()))
+        tree = _merged({key: value for key, value in preset.items() if key not in left_out}, own)
+
+    # 3. Each field is what it should be, and they agree.
+    try:
+        file = PolicyFile.model_validate(tree)
+    except ValidationError as error:
+        problems = [sentence(each) for each in error.errors()]
+        raise ConfigError(source, problems + crosschecked_rest(tree, error.errors())) from None
+    if problems := list(crosscheck(file)):
+        raise ConfigError(source, problems)
+    return file
 
 
 def _merged(below: Tree, above: Tree) -> Tree:

@@ -35,7 +35,6 @@ from webhook.policy.checkpoint.listen import (
     listener,
     listener_obstacle,
     listener_variables,
-    report_variables,
     report_volume,
 )
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
@@ -266,7 +265,8 @@ def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPo
         if listens:
             yield from listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
         if target:
-            yield from report_variables(target)
+            yield "GPU_TIERS_REPORT", target.url
+            yield "GPU_TIERS_REPORT_CA", target.ca  # the PEM of what vouches for it
 
     brought = (listener(policy.checkpoint.listener_image),) if listens else ()
     return structs.replace(

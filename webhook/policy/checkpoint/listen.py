@@ -23,7 +23,7 @@ from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Container, Pod, Variable
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.programs import LONGEST
-from webhook.policy.values.tier_policy import Hook, ReportTarget
+from webhook.policy.values.tier_policy import Hook
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Workload, gang_among
 
@@ -163,12 +163,6 @@ def report_volume() -> VolumeMounted:
 def can_report(pod: Pod) -> bool:
     """Tells whether the volume's name is free, or taken by ours."""
     return all(each.name != REPORT_VOLUME or each.projected == _PROJECTED for each in pod.spec.volumes)
-
-
-def report_variables(target: ReportTarget) -> Iterator[tuple[str, str]]:
-    """Yield what a training reads that reports: the address, and the PEM of the CA that vouches for it."""
-    yield "GPU_TIERS_REPORT", target.url
-    yield "GPU_TIERS_REPORT_CA", target.ca
 
 
 def run_of(pod: Pod, owners: Sequence[Workload]) -> str:

@@ -169,7 +169,8 @@ AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
 def by_command(subject: Subject) -> Hint | None:
     """The heaviest hint of all commands."""
     texts = list(subject.commands())
-    told = {text: command_hints(text, ends=subject.ends, made=subject.made_by_a_kind_that_ends) for text in texts}
+    made = subject.ends and bool(subject.owners)  # by a Job, not by a person who wrote restartPolicy: Never
+    told = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
     order = AT_ONCE_AND_ENDS if subject.ends else AT_ONCE
     hints = (hint for found in told.values() for hint in found)
     hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
@@ -200,14 +201,20 @@ def _hints(text: str, *, ends: bool, made: bool) -> tuple[Hint, ...]:
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(after_its_folder, text)
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
-    return (
-        tuple(_overrides(text))
-        or (*_first_of(COMMANDS.programs, text, Weight.WORK), *_scripts(text, ends=ends))
+    overrides = ((of, pattern_of(commands).search(text)) for of, commands in COMMANDS.overrides.items())
+    found = (
+        tuple(Hint(of, match.group(0).rpartition(" ")[2]) for of, match in overrides if match)
+        or (*_first_of(COMMANDS.programs, text), *_scripts(text, ends=ends))
         or tuple(_wrapped(text, ends=ends))
         or tuple(_first_of(COMMANDS.launchers, text, Weight.LAUNCHER))
-        or tuple(_waits(text, COMMANDS.waiting if made else COMMANDS.dozing))
-        or tuple(_looks(text, ends=ends))
     )
+    if found:
+        return found
+    waits = pattern_of(COMMANDS.waiting if made else COMMANDS.dozing).search(text)
+    if waits and not _PYTHON_SCRIPT.search(text, 0, waits.start()):
+        return (Hint(INTERACTIVE, waits.group(0), Weight.WAITS),)
+    # A look at the GPUs before a script tells nothing of what doesn't end.
+    return tuple(_first_of(COMMANDS.checks, text, Weight.LOOKS)) if ends or not _SCRIPT.search(text) else ()
 
 
 def _foreground(script: str) -> str:
@@ -240,13 +247,6 @@ def runs_a_script(command: str) -> bool:
     return any(script.group(1) not in _OF_ANYTHING for script in found)
 
 
-def _overrides(text: str) -> Iterator[Hint]:
-    for workload_type, commands in COMMANDS.overrides.items():
-        match = pattern_of(commands).search(text)
-        if match:
-            yield Hint(workload_type, match.group(0).rpartition(" ")[2])
-
-
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
     for match in _SCRIPT.finditer(text):
         name = match.group("module") or match.group("file")
@@ -265,24 +265,11 @@ def _wrapped(text: str, *, ends: bool) -> Iterator[Hint]:
             yield Hint(workload_type, match.group("program"))
 
 
-def _first_of(table: Mapping[WorkloadType, Commands], text: str, weight: Weight) -> Iterator[Hint]:
+def _first_of(table: Mapping[WorkloadType, Commands], text: str, weight: Weight = Weight.WORK) -> Iterator[Hint]:
     for workload_type, commands in table.items():
         match = pattern_of(commands).search(text)
         if match:
             yield Hint(workload_type, match.group(0).strip(" -"), weight)
-
-
-def _waits(text: str, commands: Commands) -> Iterator[Hint]:
-    match = pattern_of(commands).search(text)
-    if match and not _PYTHON_SCRIPT.search(text, 0, match.start()):
-        yield Hint(INTERACTIVE, match.group(0), Weight.WAITS)
-
-
-def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
-    """A look at the GPUs; if the workload doesn't end, a look before a script tells nothing."""
-    hints = list(_first_of(COMMANDS.checks, text, Weight.LOOKS))
-    if ends or not _SCRIPT.search(text):
-        yield from hints
 
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:

@@ -134,11 +134,6 @@ class Subject(msgspec.Struct, frozen=True):
         answers = any(found.asked_at()) or found.answers_probes()
         return structs.replace(found, ends=pod.spec.restart_policy not in _FOR_GOOD and not answers)
 
-    @property
-    def made_by_a_kind_that_ends(self) -> bool:
-        """Tells whether something made it to end: a Job, not a person who wrote restartPolicy: Never."""
-        return self.ends and bool(self.owners)
-
     def containers(self) -> Sequence[Container]:
         """The first of the pod's, or of those of the whole gang that it is a member of."""
         return [container for container, _ in self._read()]

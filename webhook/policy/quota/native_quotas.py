@@ -7,7 +7,7 @@ Sources: the scopes as the in-tree quota matches them (podMatchesSelector in pkg
 the names there and in resource_claims.go.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from urllib.parse import quote
 
@@ -70,22 +70,18 @@ def native_rooms(
 
 def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
     """The specs of the ResourceQuotas that each of the tenant's namespaces gets, by name."""
-    return dict(_rendered(tenant, policy))
-
-
-def _rendered(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, Tree]]:
-    for row in tenant.rows if tenant.backstop else ():
+    specs: dict[str, Tree] = {}
+    for row in (each for each in tenant.rows if tenant.backstop and each.flavor is None):
         tier, most = policy.tiers.get(row.tier or ""), min(row.hard, Decimal(MOST_GPUS))
         # How many of each resource the row allows, if nothing else is held.
         hard = {REQUESTS + name: written(most // each) for name, each in policy.weights.listed.items() if each}
-        if row.flavor is not None:
-            continue
         if row.tier is None:
             classes = (each for each in policy.device_classes if each.weight)
-            yield TOTAL, {"hard": hard | {each.name + DEVICES: written(most // each.weight) for each in classes}}
+            specs[TOTAL] = {"hard": hard | {each.name + DEVICES: written(most // each.weight) for each in classes}}
         elif tier is not None:
             counted = {"scopeName": PRIORITY_CLASS, "operator": "In", "values": list(class_names(tier))}
-            yield f"{TOTAL}-{tier.name}", {"hard": hard, "scopeSelector": {"matchExpressions": [counted]}}
+            specs[f"{TOTAL}-{tier.name}"] = {"hard": hard, "scopeSelector": {"matchExpressions": [counted]}}
+    return specs
 
 
 def ceilings(tenants: Iterable[Tenant], tiers: Tiers, classes: Iterable[PriorityClass]) -> dict[str, str]:

@@ -274,7 +274,7 @@ class Weights:
         return not (name in self.listed or self.is_of_class(name)) and looks_like_accelerator(name)
 
     def _of_profile(self, profile: str) -> Decimal:
-        """GPUs of a MIG slice: as the policy lists it, else the most that it can be of any GPU. Whole without a profile."""
+        """GPUs of a MIG slice, as the policy lists it, else the most that it can be of any GPU; "" is a whole one."""
         # DRA writes 1g.10gb+me where a device plugin has 1g.10gb.me.
         listed = self.listed.get(MIG + profile.replace("+", ".")) if profile else None
         if listed is not None:

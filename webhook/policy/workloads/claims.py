@@ -124,21 +124,14 @@ def devices_of(spec: ClaimSpec, entry: str, claim: str = "") -> Iterator[Devices
     Raises Refused where a count is none.
     """
     for request in spec.devices.requests:
-        for (device_class, profile), count in _most(request).items():
+        # Of alternatives each counts with its largest, for any may be allocated. A mode that this version does not know
+        # counts as none, as the in-tree quota has it; a count of 0 is defaulted to 1.
+        most: dict[tuple[str, str], int] = {}
+        for each in request.first_available or (request.exactly or request,):
+            if each.count < 0:
+                raise Refused(Reason.INVALID, "no-device-count", "count", count=str(each.count))
+            count = {"ExactCount": each.count or 1, "All": MOST_DEVICES}.get(each.allocation_mode, 0)
+            key = each.device_class_name, profile_in(selector.cel.expression for selector in each.selectors)
+            most[key] = max(most.get(key, 0), count)
+        for (device_class, profile), count in most.items():
             yield Devices(device_class, count, entry, request.name, claim, profile)
-
-
-def _most(request: DeviceRequest) -> dict[tuple[str, str], int]:
-    """Devices by class and MIG profile. Of alternatives each counts with its largest, for any may be allocated."""
-    most: dict[tuple[str, str], int] = {}
-    for each in request.first_available or (request.exactly or request,):
-        key = each.device_class_name, profile_in(selector.cel.expression for selector in each.selectors)
-        most[key] = max(most.get(key, 0), _count(each))
-    return most
-
-
-def _count(request: SubRequest) -> int:
-    """A mode that this version does not know counts as none, as the in-tree quota has it; 0 is defaulted to 1."""
-    if request.count < 0:
-        raise Refused(Reason.INVALID, "no-device-count", "count", count=str(request.count))
-    return {"ExactCount": request.count or 1, "All": MOST_DEVICES}.get(request.allocation_mode, 0)

@@ -7,7 +7,7 @@ template and its number at `replicas`. Counts and what else an operator does are
 `left`, `least`, `made` and `merged`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
@@ -269,26 +269,25 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
 
         ray.io/cluster is not among them: everything that Ray runs has it.
         """
-        ranked = list(enumerate(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN))))
+        told = [
+            TellingLabel(*label, row.type, row.unless)
+            for row in self.rows
+            for label in row.labels.items()
+            if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items())
+        ]
+        ranked = list(enumerate(dict.fromkeys((*told, *_WELL_KNOWN))))
         return {key: tuple(pair for pair in ranked if pair[1].key == key) for key in {each.key for _, each in ranked}}
-
-    def _labels_of_one_type(self) -> Iterator[TellingLabel]:
-        for row in self.rows:
-            for label in row.labels.items():
-                if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items()):
-                    yield TellingLabel(*label, row.type, row.unless)
 
     @cached_property
     def usual_labels(self) -> Mapping[str, WorkloadType]:
         """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
-        return {**dict(self._labels_of_one_use()), **{each.key: each.usual for each in POD_LABELS if each.usual}}
-
-    def _labels_of_one_use(self) -> Iterator[tuple[str, WorkloadType]]:
-        for row in self.rows:
+        told: dict[str, WorkloadType] = {}
+        for row in (each for each in self.rows if each.usual and not each.type):
             for label in row.labels.items():
                 uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
-                if row.usual and not row.type and uses == {row.usual} and label[1] is None:
-                    yield label[0], row.usual
+                if row.usual and uses == {row.usual} and label[1] is None:
+                    told[label[0]] = row.usual
+        return told | {each.key: each.usual for each in POD_LABELS if each.usual}
 
 
 _MAKES_PODS: Mapping[str, MakesPod] = {

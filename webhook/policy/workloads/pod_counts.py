@@ -7,7 +7,7 @@ docs/workload-kinds.md, with sources.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
 
 from webhook.objects.refusal import Reason, Refused
@@ -76,19 +76,15 @@ def ray_workers(group: Tree) -> int:
     if group.get("suspend") is True:
         return 0
     least = whole(group, "minReplicas", 0)
-    wished = min(max(whole(group, "replicas", least), least), _most(group))
-    return wished * whole(group, "numOfHosts", 1)
+    wished, said = max(whole(group, "replicas", least), least), group.get("maxReplicas")
+    # KubeRay's CRD defaults it to 2147483647, which means no bound.
+    most = MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
+    return min(wished, most) * whole(group, "numOfHosts", 1)
 
 
 def ray_submitters(spec: Tree) -> int:
     """One pod in `submissionMode: K8sJobMode`, which is the default."""
     return 1 if spec.get("submissionMode") in (None, "", "K8sJobMode") else 0
-
-
-def _most(group: Tree) -> int:
-    """The group's `maxReplicas`. KubeRay's CRD defaults it to 2147483647, which means no bound."""
-    said = group.get("maxReplicas")
-    return MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
 
 
 def kserve_replicas(component: Tree) -> int:
@@ -210,14 +206,12 @@ def job_pods_left(job: Tree, spec: Tree) -> int:
     succeeded = whole(job, "status.succeeded", 0)
     if spec.get("completions") is None:
         return whole(job, "status.active", 0) if succeeded else MOST_PODS
-    return max(whole(spec, "completions", 1) - succeeded - _indexes(at(job, "status.failedIndexes")), 0)
-
-
-def _indexes(said: object) -> int:
-    """Count the indexes in a text such as 1,3-5,7, as the Job controller writes it."""
+    # The Job controller writes the indexes as 1,3-5,7.
+    said = at(job, "status.failedIndexes")
     found = [_INDEXES.fullmatch(each) for each in said.split(",")] if isinstance(said, str) else []
     spans = ((int(each[1]), int(each[2] or each[1])) for each in found if each)
-    return sum(last - first + 1 for first, last in spans if first <= last)
+    failed = sum(last - first + 1 for first, last in spans if first <= last)
+    return max(whole(spec, "completions", 1) - succeeded - failed, 0)
 
 
 def predictor_replicas(workload: Tree, component: Tree) -> int:
@@ -272,24 +266,17 @@ def _largest_stage(jobs: list[Tree]) -> list[Tree]:
     ended: dict[str, frozenset[str]] = {}
     for each in jobs:
         waits = [found for _, found in all_at(each, "dependsOn.*") if isinstance(found, dict)]
-        direct = frozenset(_name(found) for found in waits if found.get("status") == "Complete")
-        ended[_name(each)] = direct.union(*(ended.get(_name(found), ()) for found in waits))
+        direct = frozenset(str(found.get("name", "")) for found in waits if found.get("status") == "Complete")
+        before = (ended.get(str(found.get("name", "")), ()) for found in waits)
+        ended[str(each.get("name", ""))] = direct.union(*before)
     if not any(ended.values()):
         return jobs
     sets = (chosen for size in range(len(jobs), 0, -1) for chosen in combinations(jobs, size))
-    beside = (chosen for chosen in sets if _run_together(chosen, ended))
+    named = ((chosen, {str(each.get("name", "")) for each in chosen}) for chosen in sets)
+    beside = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
     devices = {id(each): _devices(each) for each in jobs}
     largest = max(beside, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
     return list(largest)
-
-
-def _run_together(jobs: tuple[Tree, ...], ended: Mapping[str, frozenset[str]]) -> bool:
-    names = set(map(_name, jobs))
-    return not any(ended[name] & names for name in names)
-
-
-def _name(of: Tree) -> str:
-    return str(of.get("name", ""))
 
 
 def _devices(replicated_job: Tree) -> int:
