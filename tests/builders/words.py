@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.assignment.request import Assignment
 from webhook.sentences.sentence import sentence

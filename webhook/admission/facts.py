@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD_GROUP
-from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
-from webhook.objects.refusal import OBJECT, Missing, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import OBJECT, Aside, Missing, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import Tree
 from webhook.policy.assignment.kueue import without_default_classes
 from webhook.policy.values.facts import Facts, Group, Namespace, NamespaceSelector

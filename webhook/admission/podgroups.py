@@ -10,10 +10,9 @@ from webhook.admission.pods import verdict_on
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import AdmissionWarning, Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement, outranking
 from webhook.policy.assignment.limits import class_within_ceiling

@@ -11,9 +11,8 @@ from webhook.admission.review import Request
 from webhook.admission.reviewer import KEPT_BYTES, Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
-from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.consistency import disagreement, outranked

@@ -18,9 +18,8 @@ from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named, Pod
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import AdmissionWarning, Reason, Refusal
 from webhook.objects.view import read
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan

@@ -29,9 +29,8 @@ from webhook.objects.group_kind import (
     SCHEDULING_WORKLOAD,
     GroupKind,
 )
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
-from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import OBJECT, AdmissionWarning, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings

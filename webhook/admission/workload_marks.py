@@ -17,8 +17,8 @@ from webhook.admission.reviewer import Verdict, gang_booking
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named, is_filled_in
+from webhook.objects.refusal import AdmissionWarning
 from webhook.objects.view import Tree, at, read, steps
 from webhook.policy.assignment.kueue import (
     PRIORITY_CLASS,

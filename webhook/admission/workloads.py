@@ -16,9 +16,8 @@ from webhook.admission.workload_marks import marks
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.refusal import AdmissionWarning, Missing, Refused, Unreadable
 from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.assignment.kueue import changed_class

@@ -28,9 +28,8 @@ from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
 from webhook.ledger.leader.queue import Queued
 from webhook.ledger.protocol import Holding
-from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Unreadable
+from webhook.objects.refusal import Phrase, Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.charges import together
 from webhook.policy.quota.held import HeldLine, NoRoom, why_held

@@ -32,9 +32,8 @@ from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
 from webhook.ledger.versions import Version
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import Phrase, Refused, Unreadable
 from webhook.objects.view import Tree, read
 from webhook.policy.quota.charges import Charge, StrandedGang, stranded
 from webhook.policy.quota.held import NOT_OPENED

@@ -10,8 +10,8 @@ from decimal import Decimal
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
+from webhook.objects.refusal import AdmissionWarning, Phrase
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.kueue import QUEUE_NAME, class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to

@@ -12,10 +12,9 @@ import msgspec
 from msgspec import structs
 
 from webhook.objects.group_kind import COMPOSITE_POD_GROUP
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal, Refused
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.limits import demoted, demoted_to
 from webhook.policy.assignment.request import (

@@ -10,9 +10,8 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from webhook.objects.node_fit import Taint, Toleration
-from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Metadata, Pod
+from webhook.objects.refusal import Phrase
 from webhook.objects.view import View
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.facts import Facts

@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Protocol
 
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import QUOTA_GATE
+from webhook.objects.refusal import AdmissionWarning
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.assigned_by import parsed
 from webhook.report.object_verdict import ObjectVerdict
 from webhook.report.shown import Gpus, Shown

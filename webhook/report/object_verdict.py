@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.refusal import Reason
+from webhook.objects.refusal import AdmissionWarning, Reason
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence

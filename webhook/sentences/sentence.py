@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from webhook.objects.data_files import data_file
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.quantities import written, written_gpus
-from webhook.objects.refusal import Refusal, Refused, shown
+from webhook.objects.refusal import AdmissionWarning, Phrase, Refusal, Refused, shown
 
 LONGEST = 120
 """Characters of a warning about a workload, with its id."""

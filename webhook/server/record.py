@@ -11,9 +11,8 @@ from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
 from webhook.controllers.verdict_events import EventReason, Notice
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import Refusal, Refused, shown
+from webhook.objects.refusal import AdmissionWarning, Phrase, Refusal, Refused, shown
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode

@@ -4,8 +4,7 @@ import pytest
 
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
-from webhook.objects.phrase import AdmissionWarning, Phrase
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.values.tier_policy import Mode
 

@@ -8,7 +8,7 @@ import pytest
 from webhook.cli.explain import explain_answer
 from webhook.cli.output import Form, write
 from webhook.cli.why_pending import why_pending_answer
-from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tier_policy import Grade

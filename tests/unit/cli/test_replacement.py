@@ -11,8 +11,7 @@ from webhook.cli.explain.explanation import account_without, evicted_first, refu
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Entry
-from webhook.objects.phrase import Phrase
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import Phrase, Reason, Refusal
 from webhook.policy.quota.charges import Charge
 
 

@@ -25,8 +25,7 @@ from webhook.cli.manifests.judge import Judge
 from webhook.cli.manifests.offline import cluster_of
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
-from webhook.objects.phrase import AdmissionWarning, Phrase
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal
 from webhook.objects.view import Tree
 from webhook.policy.assignment.assigned_by import parsed
 from webhook.policy.assignment.request import Assignment

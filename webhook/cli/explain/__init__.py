@@ -14,7 +14,7 @@ from webhook.cli.cluster.one_object import asked_cluster
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
 from webhook.cli.output import Answer, FormOption, Table, write
-from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Phrase
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.report.tenants import above_quota
 from webhook.sentences.sentence import sentence

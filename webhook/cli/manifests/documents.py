@@ -14,7 +14,7 @@ from webhook.cli.manifests.left_out import LeftOut, is_mistake, seems_object, wh
 from webhook.config.errors import unreadable
 from webhook.config.yaml_text import NotYaml, Twice, items_of, placed_trees
 from webhook.objects.manifests import Manifest
-from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import AdmissionWarning
 from webhook.objects.view import Tree
 
 CONFIGURATION = "config.gpu-tiers.dev/"

@@ -7,8 +7,7 @@ import msgspec
 from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
 from webhook.cli.manifests.documents import Document
-from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import AdmissionWarning, Reason, Refusal
 from webhook.objects.view import Tree
 from webhook.policy.classification.evidence import Evidence
 from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName

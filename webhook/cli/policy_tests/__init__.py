@@ -16,7 +16,7 @@ from webhook.cli.manifests.offline import judged_alone
 from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
 from webhook.cli.policy_tests.suite import ExpectSection, all_of, suites
-from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import AdmissionWarning
 from webhook.report.lint.snapshot import number_of
 from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import has_shown_id, sentence

@@ -6,10 +6,9 @@ of the label `priorityClassName` of an owner, then of the pod, before it looks a
 
 from collections.abc import Iterator, Mapping
 
-from webhook.objects.phrase import Phrase
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import Phrase, Reason, Refusal
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy

@@ -7,9 +7,8 @@ v0.19; ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
 
 from collections.abc import Mapping
 
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Metadata, is_filled_in
-from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused
 from webhook.objects.view import Tree, at, mapped, with_at
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts

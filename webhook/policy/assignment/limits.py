@@ -6,9 +6,8 @@ tenant's quota runs at a lower tier, if the tenant asks for that.
 
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused
 from webhook.policy.assignment.request import (
     TIER_LABEL,
     UNTIERED_LABEL,

@@ -8,10 +8,9 @@ from decimal import Decimal
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Metadata, Pod
-from webhook.objects.refusal import Reason, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.devices import evicted_by
 from webhook.policy.quota.demand import hold_gpus

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Pod
-from webhook.objects.refusal import Reason, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused
 from webhook.policy.assignment.assigned_by import AssignedBy, assigned_by
 from webhook.policy.assignment.limits import acceptable, require_own_claims, within_limits
 from webhook.policy.assignment.request import (

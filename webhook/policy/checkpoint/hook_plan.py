@@ -16,9 +16,8 @@ from typing import Any, get_args
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Container, Pod
-from webhook.objects.refusal import Reason, Refused
+from webhook.objects.refusal import Phrase, Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import (
     FOLDER,
     READERS,

@@ -6,8 +6,8 @@ The table of texts says what each warning means.
 import re
 from collections.abc import Iterator, Mapping
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
+from webhook.objects.refusal import AdmissionWarning, Phrase
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.checkpoint.hook_plan import FIELDS, OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
 from webhook.policy.checkpoint.listen import hides_path

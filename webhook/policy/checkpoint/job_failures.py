@@ -9,9 +9,8 @@ JobSet's rules: executeFailurePolicy in pkg/controllers/failure_policy.go of kub
 from collections.abc import Iterable, Iterator
 
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import AdmissionWarning, Refused
 from webhook.objects.view import Tree, View, all_at, at, listed, mapped, view
 from webhook.policy.workloads.kind_table import KindRow
 

@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 
 from webhook.objects.manifests import FROM_FILE
-from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Container, Pod, Variable
+from webhook.objects.refusal import Phrase
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.programs import LONGEST
 from webhook.policy.values.tier_policy import Hook

@@ -10,10 +10,9 @@ from decimal import Decimal
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
 from webhook.objects.pods import NodeRequirement, Pod
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refusal, first_of
+from webhook.objects.refusal import AdmissionWarning, Aside, Phrase, Refusal, first_of
 from webhook.policy.quota.demand import demand_held, not_made, shared_by
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, maybe
 from webhook.policy.values.tier_policy import Flavor, TierPolicy

@@ -16,10 +16,9 @@ from decimal import ROUND_UP, Decimal
 from msgspec.structs import replace
 
 from webhook.objects.group_kind import POD_GROUP
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Container, Metadata, Pod, Quantity
 from webhook.objects.quantities import MOST_GPUS, is_parameter, written
-from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal, Refused
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices, Member
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.quantities import written
+from webhook.objects.refusal import AdmissionWarning, Phrase
 from webhook.objects.view import Tree, all_at, at, mapped
 from webhook.policy.quota.charges import Shortfall, reserved_for_queue
 from webhook.policy.workloads.kind_table import KindRow

@@ -10,8 +10,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import AdmissionWarning, Aside, Phrase, Reason, Refusal
 from webhook.policy.quota.charges import (
     Charge,
     Fit,

@@ -12,9 +12,8 @@ from typing import Any, Self, get_args
 
 import msgspec
 
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.quantities import written
-from webhook.objects.refusal import first_of
+from webhook.objects.refusal import AdmissionWarning, first_of
 from webhook.policy.quota.charges import StrandedGang, demotes_not_there, demotes_nowhere, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace

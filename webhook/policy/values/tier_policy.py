@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Phrase
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, hook_decided
 from tests.builders.words import words
-from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import AdmissionWarning, Refused
 from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
 from webhook.policy.workloads.workload import Devices

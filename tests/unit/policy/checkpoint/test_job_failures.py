@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.words import words
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import AdmissionWarning
 from webhook.policy.checkpoint import job_failures
 from webhook.policy.checkpoint.job_failures import fields_due
 from webhook.policy.workloads.kind_table import BUILT_IN

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import NOW
-from webhook.objects.phrase import Phrase
+from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tenants import QuotaRow, Tenant
