@@ -179,13 +179,13 @@ def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) 
 
 def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
     """Add the plan to the spec. The plan holds nothing that the pod says itself."""
-    spec, near = pod.spec, plan.neighbours
-    if near.pod_affinity is not None and spec.affinity is PodSpec().affinity:
-        yield add("/spec/affinity", {"podAffinity": near.pod_affinity})
-    elif near.pod_affinity is not None:
-        yield add("/spec/affinity/podAffinity", near.pod_affinity)
-    if near.spread_constraints is not None:
-        yield add("/spec/topologySpreadConstraints", near.spread_constraints)
+    spec = pod.spec
+    if plan.pod_affinity is not None and spec.affinity is PodSpec().affinity:
+        yield add("/spec/affinity", {"podAffinity": plan.pod_affinity})
+    elif plan.pod_affinity is not None:
+        yield add("/spec/affinity/podAffinity", plan.pod_affinity)
+    if plan.spread_constraints is not None:
+        yield add("/spec/topologySpreadConstraints", plan.spread_constraints)
     yield from _items("/spec/tolerations", spec.tolerations, plan.tolerations)
     yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
     if plan.active_deadline_seconds is not None:

@@ -322,7 +322,7 @@ def verdict_on(
         refusal,
         facts.tenant.name if facts.tenant else None,
         hook=hook.plan if hook else None,
-        placement=decision.placement.neighbours.said if decision.placement else "",
+        placement=decision.placement.said if decision.placement else "",
         workload=str(facts.owners[-1]) if facts.owners else "",
     )
 

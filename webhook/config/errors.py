@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from webhook.objects.data_files import data_file
+
 if TYPE_CHECKING:  # commands that read no policy file say what is wrong, too
     from pydantic_core import ErrorDetails
 
@@ -10,29 +12,7 @@ if TYPE_CHECKING:  # commands that read no policy file say what is wrong, too
 MOST_SHOWN = 63
 """Characters of a value that is wrong."""
 
-_ALONE = {"extra_forbidden": "there is no such field", "missing": "is required", "too_short": "must not be empty"}
-_NUMBER, _WHOLE, _TRUTH, _MAPPING = (
-    f"should be {each}" for each in ("a number", "a whole number", "true or false", "a mapping")
-)
-_SHOULD_BE = {
-    "bool_parsing": _TRUTH,
-    "bool_type": _TRUTH,
-    "decimal_parsing": _NUMBER,
-    "decimal_type": _NUMBER,
-    "dict_type": _MAPPING,
-    "finite_number": _NUMBER,
-    "float_parsing": _NUMBER,
-    "int_from_float": _WHOLE,
-    "int_parsing": _WHOLE,
-    "int_parsing_size": _WHOLE,
-    "int_type": _WHOLE,
-    "invalid_key": "should be text; write it in quotes",
-    "model_type": _MAPPING,
-    "string_too_short": "must not be empty",
-    "string_type": "should be text",
-    "tuple_type": "should be a list",
-}
-"""What pydantic says in a programmer's words; what it says of limits and words to choose from is plain."""
+_WORDS = data_file(__name__, "errors.yaml")
 
 
 class ConfigError(Exception):
@@ -57,25 +37,21 @@ def steps_to(error: "ErrorDetails") -> list[int | str]:
 def fault(error: "ErrorDetails") -> str:
     """The same without the field: the value, and what is accepted."""
     kind, said = error["type"], error["msg"]
-    if kind in _ALONE:
-        return _ALONE[kind]
+    if kind in _WORDS["alone"]:
+        return str(_WORDS["alone"][kind])
     if kind in ("value_error", "assertion_error"):
         return said.partition(", ")[2]
-    given = error["input"]
+    given, known = error["input"], _WORDS["shouldBe"].get(kind)
     quotes = "; write it in quotes" if kind == "string_type" and isinstance(given, bool | int | float) else ""
-    return f"{_shown(given)}{_SHOULD_BE.get(kind) or said[max(said.find('should '), 0) :]}{quotes}"
+    # The value as it was written; of a list or a mapping nothing.
+    shown = f'"{str(given)[:MOST_SHOWN]}": ' if isinstance(given, str | int | float) else ""
+    shown = f"{str(given).lower()}: " if isinstance(given, bool) else shown
+    return f"{shown}{known or said[max(said.find('should '), 0) :]}{quotes}"
 
 
 def unreadable(error: OSError | UnicodeDecodeError) -> str:
     """Why a file can't be read."""
     return f"can't be read: {error.strerror}" if isinstance(error, OSError) else "can't be read: it is no UTF-8 text"
-
-
-def _shown(given: object) -> str:
-    """A value as it was written; of a list or a mapping nothing."""
-    if isinstance(given, bool):
-        return f"{str(given).lower()}: "
-    return f'"{str(given)[:MOST_SHOWN]}": ' if isinstance(given, str | int | float) else ""
 
 
 def field_path(steps: Iterable[int | str]) -> str:

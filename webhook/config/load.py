@@ -123,6 +123,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
     if file.kueue.workload_priority_classes:
         selector = view(file.kueue.managed_jobs_namespace_selector.model_dump(by_alias=True), LabelSelector)
         kueue = Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
+    checkpoint = file.checkpoint
     return TierPolicy(
         tiers=Tiers(Tier(each.name, each.value, each.preemption_policy, each.description) for each in file.tiers),
         default_tier=file.default_tier,
@@ -159,26 +160,21 @@ def _policy(file: PolicyFile) -> TierPolicy:
         untiered=file.untiered,
         raise_by=Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
-        checkpoint=_checkpoint(file),
+        checkpoint=Checkpoint(
+            hooks={each: hook.hook() for each in WorkloadType if (hook := getattr(checkpoint, each.value)) is not None},
+            tiers={tier: hook.hook() for tier, hook in checkpoint.tiers.items()},
+            margin=checkpoint.margin_seconds,
+            max_grace_period=checkpoint.max_grace_period_seconds,
+            tier_caps=checkpoint.max_grace_period_seconds_by_tier,
+            listener_image=checkpoint.listener_image,
+            pod_failure_policy=checkpoint.pod_failure_policy,
+        ),
         placement={tier: section.placement() for tier, section in file.placement.items()},
         scheduling={tier: section.scheduling() for tier, section in file.scheduling.items()},
         templates=file.templates,
         kueue=kueue,
         eviction_cost={"Kueue": file.eviction_cost.kueue, "Volcano": file.eviction_cost.volcano},
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
-    )
-
-
-def _checkpoint(file: PolicyFile) -> Checkpoint:
-    section = file.checkpoint
-    return Checkpoint(
-        hooks={each: hook.hook() for each in WorkloadType if (hook := getattr(section, each.value)) is not None},
-        tiers={tier: hook.hook() for tier, hook in section.tiers.items()},
-        margin=section.margin_seconds,
-        max_grace_period=section.max_grace_period_seconds,
-        tier_caps=section.max_grace_period_seconds_by_tier,
-        listener_image=section.listener_image,
-        pod_failure_policy=section.pod_failure_policy,
     )
 
 

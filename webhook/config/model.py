@@ -3,7 +3,6 @@
 It is a file and not a CRD: the API server doesn't know it.
 """
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -215,16 +214,15 @@ class CheckpointSection(Section):
                 raise ValueError(f"marginSeconds must be below {name}, or no time is left to save")
             if cap > of_all:
                 raise ValueError(f"{name} is {cap}, which is above {_CAP}, {of_all}")
-        for name, tier, hook in self._hooks():
+        hooks: list[tuple[str, str, HookSection | None]] = [
+            *((each.value, "", getattr(self, each.value)) for each in WorkloadType),
+            *((f"tiers.{tier}", tier, hook) for tier, hook in self.tiers.items()),
+        ]
+        for name, tier, hook in hooks:
             limit, cap = caps.get(tier, caps[""])
-            if hook.seconds is not None and hook.seconds > (left := cap - self.margin_seconds):
+            if hook and hook.seconds is not None and hook.seconds > (left := cap - self.margin_seconds):
                 raise ValueError(f"{name}.seconds is {hook.seconds}, but {limit} less marginSeconds leaves {left}")
         return self
-
-    def _hooks(self) -> Iterator[tuple[str, str, HookSection]]:
-        by_type = ((workload_type.value, getattr(self, workload_type.value)) for workload_type in WorkloadType)
-        yield from ((name, "", hook) for name, hook in by_type if hook is not None)
-        yield from ((f"tiers.{tier}", tier, hook) for tier, hook in self.tiers.items())
 
 
 _CAP = "maxGracePeriodSeconds"

@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Any
 
 from webhook.config.yaml_text import trees
+from webhook.objects.data_files import data_file
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, shown
 from webhook.objects.view import Tree
@@ -21,35 +22,16 @@ from webhook.policy.quota.tenant_quotas import API_VERSION
 
 Schema = Mapping[str, Any]
 
-_LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
-_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-_METADATA: Schema = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 253, "pattern": _NAME},
-        "generateName": {"type": "string"},
-        "labels": _LABELS,
-        "annotations": _LABELS,
-    },
-}
-"""What a person writes of an object's metadata."""
-_WRITTEN_BY_THE_API_SERVER = frozenset(
-    {
-        "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
-        "managedFields", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
-    }
-)  # fmt: skip
-"""Left alone: a manifest may come from `kubectl get -o yaml`."""
-
 
 def tenant_quota_problems(tree: Tree) -> list[str]:
     """Every reason to refuse a TenantQuota, with the field's path; its status is not looked at."""
     if tree["apiVersion"] != API_VERSION:
         return [f'apiVersion: "{tree["apiVersion"]}" is not served; write {API_VERSION}']
-    metadata = {name: each for name, each in tree["metadata"].items() if name not in _WRITTEN_BY_THE_API_SERVER}
+    of_metadata = data_file(__name__, "metadata.yaml")
+    metadata = {name: each for name, each in tree["metadata"].items() if name not in of_metadata["byTheApiServer"]}
     unnamed = [] if {"name", "generateName"} & metadata.keys() else ["metadata.name: is required"]
     written = _written({name: each for name, each in tree.items() if name != "status"})
-    return [*unnamed, *problems(metadata, _METADATA, "metadata"), *problems(written, tenant_quota_schema())]
+    return [*unnamed, *problems(metadata, of_metadata["schema"], "metadata"), *problems(written, tenant_quota_schema())]
 
 
 @cache

@@ -1,8 +1,8 @@
 """What gpu-tiers says, as a value: which sentence it is, and what fills it. `webhook/sentences` has the texts.
 
 Code compares and asks values. A text is made of one when it leaves: on the wire, in an event, on a terminal, in a log.
-A decision says no by a Refusal, of which a sentence is made that the person can act on. A fault of gpu-tiers is any other
-exception: then failurePolicy decides.
+A decision says no by a Refusal, of which a sentence is made that the person can act on. A fault of gpu-tiers is any
+other exception: then failurePolicy decides.
 """
 
 from collections.abc import Sequence

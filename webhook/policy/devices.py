@@ -232,7 +232,22 @@ def inventory(
     classes: Mapping[str, DeviceClass],
 ) -> Inventory:
     """The devices that nodes have now: those of the newest generation of each pool that is whole."""
-    devices = {each.key: each for each in _devices(slices, rules)}
+    pools: defaultdict[tuple[str, str], list[_SliceSpec]] = defaultdict(list)
+    for each in slices:
+        pools[each.spec.driver, each.spec.pool.name].append(each.spec)
+    devices: dict[DeviceKey, Device] = {}
+    for (driver, pool), specs in pools.items():
+        newest = max(spec.pool.generation for spec in specs)
+        current = [spec for spec in specs if spec.pool.generation == newest]
+        if len(current) != current[0].pool.resource_slice_count:
+            continue
+        for spec, found in [(each, found) for each in current if each.node_name for found in each.devices]:
+            key = DeviceKey(driver, pool, found.name)
+            offered = {**found.attributes, **found.basic.attributes}
+            attributes = {name if "/" in name else f"{driver}/{name}": value.plain for name, value in offered.items()}
+            taints = (*found.taints, *(rule.spec.taint for rule in rules if rule.selects(key)))
+            undivided = not (found.consumes_counters or found.allow_multiple_allocations)
+            devices[key] = Device(key, spec.node_name, attributes, taints, undivided)
     holders: dict[DeviceKey, tuple[DeviceClaim, WantedDevices | None]] = {}
     for claim in claims:
         wanted = dict(claim.wanted())
@@ -240,27 +255,6 @@ def inventory(
             if key in devices:
                 holders[key] = (claim, wanted.get(request))
     return Inventory(devices, holders, classes)
-
-
-def _devices(slices: Collection[ResourceSlice], rules: Collection[DeviceTaintRule]) -> Iterator[Device]:
-    pools: defaultdict[tuple[str, str], list[_SliceSpec]] = defaultdict(list)
-    for each in slices:
-        pools[each.spec.driver, each.spec.pool.name].append(each.spec)
-    for (driver, pool), specs in pools.items():
-        newest = max(spec.pool.generation for spec in specs)
-        current = [spec for spec in specs if spec.pool.generation == newest]
-        if len(current) != current[0].pool.resource_slice_count:
-            continue
-        for spec in (each for each in current if each.node_name):
-            for found in spec.devices:
-                key = DeviceKey(driver, pool, found.name)
-                offered = {**found.attributes, **found.basic.attributes}
-                attributes = {
-                    name if "/" in name else f"{driver}/{name}": value.plain for name, value in offered.items()
-                }
-                taints = (*found.taints, *(rule.spec.taint for rule in rules if rule.selects(key)))
-                whole = not (found.consumes_counters or found.allow_multiple_allocations)
-                yield Device(key, spec.node_name, attributes, taints, whole)
 
 
 _LITERAL = r"""('[^'\n\\]*'|"[^"\n\\]*"|-?\d+|true|false)"""

@@ -120,18 +120,12 @@ def _keys(topology_key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((topology_key, HOSTNAME)))
 
 
-class Neighbours(msgspec.Struct, frozen=True):
-    """The outcome of a strategy for one pod: fields of its spec, and in a few words why."""
+class PlacementPlan(msgspec.Struct, frozen=True):
+    """The fields that are added to a pod; `said` is in a few words what its strategy comes to, and why."""
 
     said: str = ""
     pod_affinity: Tree | None = None
     spread_constraints: list[Tree] | None = None
-
-
-class PlacementPlan(msgspec.Struct, frozen=True):
-    """The fields that are added to a pod."""
-
-    neighbours: Neighbours
     tolerations: tuple[Mapping[str, Any], ...] = ()
     node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     active_deadline_seconds: int | None = None
@@ -150,40 +144,40 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
         for each in placement.tolerations
         if not any(key in (None, each.get("key")) and effect in (None, each.get("effect")) for key, effect in own)
     )
-    strategy, neighbours = placement.strategy, Neighbours()
+    strategy, beside = placement.strategy, PlacementPlan()
     if strategy is not None and node_chosen(pod, facts):
-        neighbours = Neighbours(f"{strategy} changes nothing: its node is chosen already")
+        beside = PlacementPlan(f"{strategy} changes nothing: its node is chosen already")
     elif strategy is not None:
-        neighbours = _neighbours(pod, facts, kinds, placement)
-    return PlacementPlan(
-        neighbours=neighbours,
+        beside = _neighbours(pod, facts, kinds, placement)
+    return msgspec.structs.replace(
+        beside,
         tolerations=missing,
         node_selector=missing_node_selector(pod, facts, placement.node_selector),
         active_deadline_seconds=None if pod.spec.active_deadline_seconds else placement.max_runtime,
     )
 
 
-def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> Neighbours:
+def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
     """Return what its strategy comes to."""
     # 1. Pack needs a label of the gang, and Spread one of the replicas.
     labels, topology_key = pod.metadata.labels, placement.topology_key
     if placement.strategy == "Pack":
         gang = gang_label_of(labels, facts.owners, kinds)
         if gang is None and facts.owners:
-            wanted = Neighbours(f"Pack changes nothing: no label is known that all pods of {facts.owners[-1]} bear")
+            wanted = PlacementPlan(f"Pack changes nothing: no label is known that all pods of {facts.owners[-1]} bear")
         elif gang is None:
-            wanted = Neighbours("Pack changes nothing: the pod has no owner")
+            wanted = PlacementPlan("Pack changes nothing: the pod has no owner")
         elif gang.size == 1:
-            wanted = Neighbours(f"Pack changes nothing: {gang} is one pod alone")
+            wanted = PlacementPlan(f"Pack changes nothing: {gang} is one pod alone")
         else:
-            wanted = Neighbours(f"Pack by {topology_key} with {gang}", pod_affinity=packed(gang, topology_key))
+            wanted = PlacementPlan(f"Pack by {topology_key} with {gang}", pod_affinity=packed(gang, topology_key))
     elif member := next((key for key in labels if key in kinds.gang_labels), None):
-        wanted = Neighbours(f"Spread changes nothing: the pod is one of a gang, by its label {member}")
+        wanted = PlacementPlan(f"Spread changes nothing: the pod is one of a gang, by its label {member}")
     elif siblings := siblings_of(labels, facts, kinds):
         shown = ", ".join(f"{key}={value}" for key, value in siblings["labelSelector"]["matchLabels"].items())
-        wanted = Neighbours(f"Spread by {topology_key} from {shown}", None, spread(siblings, topology_key))
+        wanted = PlacementPlan(f"Spread by {topology_key} from {shown}", None, spread(siblings, topology_key))
     else:
-        wanted = Neighbours("Spread changes nothing: no label is known that its replicas alone bear")
+        wanted = PlacementPlan("Spread changes nothing: no label is known that its replicas alone bear")
 
     # 2. What a person or a controller has said stays. A pod that bears just what is wanted has it of an earlier pass.
     affinity, constraints = pod.spec.affinity, pod.spec.topology_spread_constraints or None
@@ -192,8 +186,8 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
         return wanted
     there = affinity.pod_affinity or None, constraints
     if any(there) and there == (wanted.pod_affinity, wanted.spread_constraints):
-        return Neighbours(wanted.said)
-    return Neighbours(f"{placement.strategy} changes nothing: the pod says itself how it lies to other pods")
+        return PlacementPlan(wanted.said)
+    return PlacementPlan(f"{placement.strategy} changes nothing: the pod says itself how it lies to other pods")
 
 
 ON_EVERY_NODE = "DaemonSet"

@@ -207,7 +207,14 @@ class Subject(msgspec.Struct, frozen=True):
         return any(probe.http_get or probe.grpc for probe in probes)
 
     def _with_devices(self) -> Sequence[Container]:
-        return [container for container, pod in self._read() if _has_devices(container, pod)]
+        """Those that ask for a resource with a domain, for a claim's device, or for a part of a GPU."""
+        found = []
+        for container, pod in self._read():
+            asked, shares = container.resources, any(each in pod.metadata.annotations for each in ANNOTATIONS)
+            named = bool(asked.claims) or any("/" in name for name in (*asked.limits, *asked.requests))
+            if named or (shares and container.name == holder_by(ANNOTATIONS, pod)):
+                found.append(container)
+        return found
 
     def _read(self) -> Iterator[tuple[Container, Pod]]:
         """The first containers, each with its pod: of a gang they are read again for each of its templates."""
@@ -218,12 +225,3 @@ class Subject(msgspec.Struct, frozen=True):
 
     def _unknown_owner(self) -> OwnerReference | None:
         return None if self.owners else self.pod.metadata.controller
-
-
-def _has_devices(container: Container, pod: Pod) -> bool:
-    """Tells whether a container asks for a resource with a domain, for a claim's device, or for a part of a GPU."""
-    resources = container.resources
-    if resources.claims or any("/" in name for name in (*resources.limits, *resources.requests)):
-        return True
-    shares = any(annotation in pod.metadata.annotations for annotation in ANNOTATIONS)
-    return shares and container.name == holder_by(ANNOTATIONS, pod)

@@ -115,14 +115,20 @@ def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
 def read_tenant(tree: object) -> Tenant:
     """A tenant from a TenantQuota's tree. Raises Refused naming the field."""
     found = view(tree, _TenantQuota)
-    spec = found.spec
+    spec, rows = found.spec, list[QuotaRow]()
+    for index, each in enumerate(spec.quotas):
+        where = f"spec.quotas[{index}].gpus"
+        hard = quantity(each.gpus, where)
+        if hard < 0:
+            raise Refused(Reason.INVALID, "below-zero", where, value=str(each.gpus))
+        rows.append(QuotaRow(hard, each.tier, each.resource_flavor, has_queue=each.on_exceed == "Hold"))
     return Tenant(
         name=found.metadata.name,
         selector=tuple(requirements_of(spec.namespace_selector)),
         max_tier=spec.max_tier,
         allowed_tiers=spec.allowed_tiers,
         default_tier=spec.default_tier,
-        rows=tuple(_rows(spec.quotas)),
+        rows=tuple(rows),
         on_exceed=spec.on_exceed,
         charged_elsewhere=spec.quota_authority != OURS,
         backstop=spec.backstop == RESOURCE_QUOTA,
@@ -143,12 +149,3 @@ def requirements_of(selector: LabelSelector) -> Iterator[Requirement]:
     for key, value in selector.match_labels.items():
         yield Requirement(key, "In", (value,))
     yield from selector.match_expressions
-
-
-def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:
-    for index, quota in enumerate(quotas):
-        where = f"spec.quotas[{index}].gpus"
-        hard = quantity(quota.gpus, where)
-        if hard < 0:
-            raise Refused(Reason.INVALID, "below-zero", where, value=str(quota.gpus))
-        yield QuotaRow(hard, quota.tier, quota.resource_flavor, has_queue=quota.on_exceed == "Hold")

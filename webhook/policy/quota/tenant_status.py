@@ -8,17 +8,18 @@ Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; co
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import msgspec
 
+from webhook.objects.data_files import data_file
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, first_of
 from webhook.policy.quota.charges import StrandedGang, demotes_not_there, demotes_nowhere, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, Usage, by_age
-from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence
 
 LONGEST_SUMMARY = 1024
@@ -144,7 +145,7 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     over = ", ".join(over_quota_rows(found.tenant, count))
     if found.tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
-    meanwhile = _MEANWHILE[policy.mode][_on_exceed(found.tenant, count)]
+    meanwhile = _MEANWHILE[policy.mode.name][_on_exceed(found.tenant, count)]
     return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, and {meanwhile}")
 
 
@@ -158,21 +159,7 @@ def _on_exceed(tenant: Tenant, count: Count) -> OnExceed:
     return "Deny" if tenant.demotes and (total or all(row.tier is None for row in over)) else tenant.on_exceed
 
 
-_MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {
-    Mode.Enforce: {
-        "Deny": "new pods that count there are refused",
-        "Demote": "new pods that count there are demoted, or refused where no tier has room",
-        "Warn": "new pods that count there run with a warning (onExceed: Warn)",
-        "Hold": "new pods that count there wait for their turn (onExceed: Hold)",
-    },
-    Mode.Warn: {
-        "Deny": "in mode Warn new pods that count there run with a warning",
-        "Demote": "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room",
-        "Warn": "new pods that count there run with a warning (onExceed: Warn)",
-        "Hold": "in mode Warn new pods that count there run with a warning",
-    },
-    Mode.Audit: dict.fromkeys(get_args(OnExceed), "in mode Audit new pods that count there run as they are"),
-}
+_MEANWHILE: Mapping[str, Mapping[OnExceed, str]] = data_file(__name__, "meanwhile.yaml")
 """By the installation's mode: in a namespace that is stricter its own holds."""
 
 

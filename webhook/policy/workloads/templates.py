@@ -130,7 +130,12 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
             metadata = {field: holder[field] for field in ("labels", "annotations") if field in holder}
             inner = mapped(template).get("spec")
             spec = inner if isinstance(inner, dict) else template
-            return {"metadata": metadata, "spec": _with_containers(spec, templates.containers)}
+            # Some containers stand in fields of their own, beside `containers`.
+            own = [each for field in templates.containers if isinstance(each := mapped(spec).get(field), dict)]
+            listed = mapped(spec).get("containers") or []
+            if own and isinstance(listed, list):
+                spec = {**mapped(spec), "containers": [*listed, *own]}
+            return {"metadata": metadata, "spec": spec}
     return template
 
 
@@ -149,15 +154,6 @@ def _step(container: object) -> object:
     if "computeResources" in container:
         made["resources"] = container["computeResources"]
     return made
-
-
-def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
-    """The spec with the containers that stand in fields of their own, beside `containers`."""
-    if not isinstance(spec, dict):
-        return spec
-    own = [spec[field] for field in fields if isinstance(spec.get(field), dict)]
-    listed = spec.get("containers") or []
-    return {**spec, "containers": [*listed, *own]} if own and isinstance(listed, list) else spec
 
 
 @contextmanager
