@@ -30,7 +30,9 @@ from webhook.policy.values.tier_policy import (
     Kueue,
     Match,
     Mode,
+    Placement,
     Rule,
+    Scheduling,
     TierPolicy,
 )
 from webhook.policy.values.tiers import Tier, Tiers
@@ -169,8 +171,8 @@ def _policy(file: PolicyFile) -> TierPolicy:
             listener_image=checkpoint.listener_image,
             pod_failure_policy=checkpoint.pod_failure_policy,
         ),
-        placement={tier: section.placement() for tier, section in file.placement.items()},
-        scheduling={tier: section.scheduling() for tier, section in file.scheduling.items()},
+        placement={tier: section.made(Placement) for tier, section in file.placement.items()},
+        scheduling={tier: section.made(Scheduling) for tier, section in file.scheduling.items()},
         templates=file.templates,
         kueue=kueue,
         eviction_cost={"Kueue": file.eviction_cost.kueue, "Volcano": file.eviction_cost.volcano},

@@ -4,16 +4,19 @@ What the API server would refuse on a pod is refused here, or every pod of the t
 """
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
+import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
 from webhook.policy.placement import UNNAMED
-from webhook.policy.values.tier_policy import USUAL_NAMES, Placement, Queue, Scheduling, Strategy, System
+from webhook.policy.values.tier_policy import USUAL_NAMES, Strategy, System
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow, WorkloadType, holder_of, row_over
+
+V = TypeVar("V", bound=msgspec.Struct)
 
 
 class Section(BaseModel):
@@ -26,6 +29,10 @@ class Section(BaseModel):
         use_enum_values=False,
         defer_build=True,  # what reads a section is made with the first file, once for all, and not where none is read
     )
+
+    def made(self, of: type[V]) -> V:
+        """Return the value of policy whose fields have the same names as those of the section in the file."""
+        return msgspec.convert(self.model_dump(by_alias=True, exclude_none=True), of)
 
 
 OFF_IS_A_WORD = BeforeValidator(lambda value: "Off" if value is False else value)
@@ -184,9 +191,6 @@ class TolerationSection(Section):
             raise ValueError("tolerationSeconds goes with effect: NoExecute")
         return self
 
-    def given(self) -> dict[str, Any]:
-        return self.model_dump(by_alias=True, exclude_none=True)
-
 
 class PlacementSection(Section):
     """Where the pods of a tier run, and for how many seconds at most. What a pod says itself stays.
@@ -205,15 +209,6 @@ class PlacementSection(Section):
         if (self.strategy is None) != (self.topology_key is None):
             raise ValueError("strategy and topologyKey go together: write both or none")
         return self
-
-    def placement(self) -> Placement:
-        return Placement(
-            strategy=self.strategy,
-            topology_key=self.topology_key or "",
-            tolerations=tuple(each.given() for each in self.tolerations),
-            node_selector=self.node_selector,
-            max_runtime=self.max_runtime_seconds,
-        )
 
 
 SchedulerName = Annotated[
@@ -245,7 +240,3 @@ class SchedulingSection(Section):
                 f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"
             )
         return self
-
-    def scheduling(self) -> Scheduling:
-        queue = Queue(self.queue.system, self.queue.name) if self.queue else None
-        return Scheduling(self.scheduler_name or "", queue)

@@ -5,7 +5,7 @@ Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node
 
 from collections.abc import Iterable, Mapping
 
-from webhook.objects.pods import NodeRequirement, PodSpec
+from webhook.objects.pods import PodSpec
 from webhook.objects.view import View, view
 
 
@@ -44,8 +44,7 @@ def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) 
     missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
     if missing:
         return f"without the label {missing[0]} of its nodeSelector"
-    terms = spec.node_terms
-    if terms and not any(all(_holds(line, labels) for line in term.match_expressions) for term in terms):
+    if spec.node_terms and not any(term.matches(labels) for term in spec.node_terms):
         return "ruled out by its node affinity"
     borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
     binding = (each for each in taints if each.effect in ("NoSchedule", "NoExecute"))
@@ -53,20 +52,3 @@ def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) 
         if not any(each.tolerates(taint) for each in borne):
             return f"tainted with {taint}, which it does not tolerate"
     return ""
-
-
-def _holds(line: NodeRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(line.key)
-    match line.operator:
-        case "In":
-            return value in line.values
-        case "NotIn":
-            return value not in line.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" if value is not None and value.isdecimal() and line.values and line.values[0].isdecimal():
-            than = int(line.values[0])
-            return int(value) > than if line.operator == "Gt" else int(value) < than
-    return False

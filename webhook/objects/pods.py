@@ -4,7 +4,7 @@ The API server writes managedFields before it asks webhooks. So a field that ano
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import field
@@ -96,10 +96,31 @@ class NodeRequirement(View, frozen=True):
     values: tuple[str, ...] = ()
 
 
+def line_holds(key: str, operator: str, values: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Tells whether labels meet a line of a selector; NotIn holds where the key is absent, as in Kubernetes."""
+    value = labels.get(key)
+    match operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" if value is not None and value.isdecimal() and values and values[0].isdecimal():
+            than = int(values[0])
+            return int(value) > than if operator == "Gt" else int(value) < than
+    return False
+
+
 class NodeSelectorTerm(View, frozen=True):
     """Lines that must all hold."""
 
     match_expressions: tuple[NodeRequirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(line_holds(each.key, each.operator, each.values, labels) for each in self.match_expressions)
 
 
 class NodeSelector(View, frozen=True):

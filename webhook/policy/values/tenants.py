@@ -7,6 +7,7 @@ from typing import Literal, Self, TypeGuard
 import msgspec
 from msgspec.structs import replace
 
+from webhook.objects.pods import line_holds
 from webhook.policy.values.tiers import Tier, Tiers
 
 OnExceed = Literal["Deny", "Demote", "Warn", "Hold"]
@@ -22,18 +23,7 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tells whether labels meet the line; NotIn holds where the key is absent, as in Kubernetes."""
-        there = self.key in labels
-        match self.operator:
-            case "In":
-                return there and labels[self.key] in self.values
-            case "NotIn":
-                return not there or labels[self.key] not in self.values
-            case "Exists":
-                return there
-            case "DoesNotExist":
-                return not there
-        return False
+        return line_holds(self.key, self.operator, self.values, labels)
 
 
 def maybe(flavors: Iterable[str]) -> str:

@@ -147,14 +147,14 @@ class Queue(msgspec.Struct, frozen=True):
     name: str
 
 
-class Scheduling(msgspec.Struct, frozen=True):
+class Scheduling(msgspec.Struct, frozen=True, rename="camel"):
     """The scheduler and the queue of a tier's pods where they name none themselves; "" and None: nothing."""
 
-    scheduler: str = ""
+    scheduler: str = msgspec.field(default="", name="schedulerName")
     queue: Queue | None = None
 
 
-class Placement(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct, frozen=True, rename="camel"):
     """The place where the pods of a tier run, as far as they say nothing of it themselves.
 
     A strategy goes with its `topology_key`, a label of nodes. `tolerations` are as a pod has them, and `max_runtime` is
@@ -165,7 +165,7 @@ class Placement(msgspec.Struct, frozen=True):
     topology_key: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
     node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
-    max_runtime: int | None = None
+    max_runtime: int | None = msgspec.field(default=None, name="maxRuntimeSeconds")
 
 
 class Kueue(msgspec.Struct, frozen=True):
