@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from generators.tables import anchor, bullet, code, either, filled, table, words
-from webhook.policy.classification.commands import COMMANDS, WORDS, Commands, Phrases
+from webhook.policy.classification.commands import COMMANDS, WORDS, Commands
 from webhook.policy.workloads.kind_table import BUILT_IN, POD_LABELS, KindRow, Templates, WorkloadType
 from webhook.policy.workloads.pod_counts import once
 
@@ -162,7 +162,7 @@ def _section(
     for workload_type, commands in found.items():
         parts.append(f"### {title}: {workload_type}")
         parts += _block(words(", ".join(commands.phrases)))
-        parts += _block("\n".join(commands.patterns))
+        parts += _block("\n".join(each.replace("\n", "") for each in commands.patterns))
     yield title, "\n\n".join(parts)
 
 
@@ -173,4 +173,4 @@ def _block(text: str) -> Iterator[str]:
 
 def _by_type(types: Mapping[str, WorkloadType]) -> dict[WorkloadType, Commands]:
     words_of = {found: [word for word, each in types.items() if each is found] for found in types.values()}
-    return {workload_type: Commands(Phrases(found)) for workload_type, found in words_of.items()}
+    return {workload_type: Commands(tuple(found)) for workload_type, found in words_of.items()}

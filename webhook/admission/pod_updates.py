@@ -16,13 +16,12 @@ from webhook.ledger.protocol import Booked, Booking
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read
-from webhook.policy.assignment.consistency import drift, outranked, rank_changes
+from webhook.policy.assignment.consistency import changed_mark, drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
-from webhook.policy.assignment.request import GANG
 from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of, flavor_of
-from webhook.policy.quota.demand import changed_claimed, changed_share, gpus_of, kept_by_group, outgrown
+from webhook.policy.quota.demand import gpus_of, kept_by_group, outgrown
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
@@ -38,9 +37,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         tier = policy.tiers.of_class(new.spec.priority_class_name)
         changed = (
             drift(old, new, policy)
-            or changed_share(old, new, policy)
-            or changed_claimed(old, new)
-            or changed_gang(old, new)
+            or changed_mark(old, new, policy)
             or changed_class(old.metadata.labels, new.metadata.labels, tier, policy)
             or await self._outranked(old, new, request.namespace)
         )
@@ -95,15 +92,6 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "tell how this pod ranks")) from problem
         return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
-
-
-def changed_gang(old: Pod, new: Pod) -> Refusal | None:
-    """Return why an existing pod may not change the mark of its gang: it would count again, beside the whole gang."""
-    before, after = (each.metadata.annotations.get(GANG, "") for each in (old, new))
-    if before == after:
-        return None
-    field = f"metadata.annotations[{GANG}]"
-    return Refusal(Reason.CHANGED, "gang-changed", field, after=after or "absent", before=before or "absent")
 
 
 class ResourceClaimReviewer(Reviewer, frozen=True):

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import Phrase, Reason, Refusal
-from webhook.policy.assignment.request import TIER_LABEL, Assignment
+from webhook.policy.assignment.request import GANG, TIER_LABEL, Assignment
+from webhook.policy.quota.demand import ANNOTATIONS, CLAIMED, DEVICES
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier
@@ -67,6 +68,22 @@ def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
     runs = Phrase("as-tier", tier=truth) if truth else Phrase("without-tier")
     field = f"metadata.labels[{TIER_LABEL}]"
     return Refusal(Reason.CHANGED, "tier-label-changed", field, after=after or "absent", runs=runs)
+
+
+def changed_mark(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
+    """Return why a changed annotation is refused on an existing pod, also on one in deletion.
+
+    The pod's tier and charge are of the part of a GPU that it asked for, and it holds that for as long as its grace.
+    Two such annotations, of which the policy counts one, would both be left unread. CLAIMED bounds what its claims may
+    ask for. By another GANG it would count again, beside the whole gang.
+    """
+    parts = dict.fromkeys((*ANNOTATIONS, DEVICES) if policy.shares else (), "part-changed")
+    for key, changed in {**parts, CLAIMED: "claims-changed", GANG: "gang-changed"}.items():
+        before, after = (each.metadata.annotations.get(key, "") for each in (old, new))
+        if before != after:
+            field = f"metadata.annotations[{key}]"
+            return Refusal(Reason.CHANGED, changed, field, after=after or "absent", before=before or "absent")
+    return None
 
 
 KAI_RANK = "priorityClassName"

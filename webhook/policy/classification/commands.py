@@ -37,31 +37,14 @@ class WordTypes(dict[str, WorkloadType]):
         )
 
 
-class Phrases(tuple[str, ...]):
-    """Phrases with commas between them, in groups."""
-
-    __slots__ = ()
-
-    @classmethod
-    def read(cls, groups: Iterable[str]) -> "Phrases":
-        return cls(phrase.strip() for group in groups for phrase in group.split(","))
-
-
-class Expression(str):
-    """A regular expression, which may go over several lines of the file."""
-
-    __slots__ = ()
-
-    @classmethod
-    def read(cls, text: str) -> "Expression":
-        return cls(text.replace("\n", ""))
-
-
 class Commands(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
-    """Phrases, and what no phrase can say, as regular expressions. One is equal to itself alone, and hashed at once."""
+    """Phrases with commas between them, in groups, and what no phrase can say, as regular expressions.
 
-    phrases: Phrases = Phrases()
-    patterns: tuple[Expression, ...] = ()
+    An expression may go over several lines of the file. A table is equal to itself alone, and hashed at once.
+    """
+
+    phrases: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
 
 
 class CommandTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,8 +57,8 @@ class CommandTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dozing: Commands
     checks: Mapping[WorkloadType, Commands]
     variables: Mapping[WorkloadType, Commands]
-    noise: Expression
-    script: Expression
+    noise: str
+    script: str
 
 
 class WordTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -106,14 +89,14 @@ def pattern_of(commands: Commands) -> re.Pattern[str]:
 
     It is made when it is first asked for: all of them take a quarter of what a command takes to start.
     """
-    of_any = [
-        _expression(each.removeprefix(_ANY_PROGRAM)) for each in commands.phrases if each.startswith(_ANY_PROGRAM)
-    ]
-    of_one = [_expression(each) for each in commands.phrases if not each.startswith(_ANY_PROGRAM)]
+    phrases = [phrase.strip() for group in commands.phrases for phrase in group.split(",")]
+    of_any = [_expression(each.removeprefix(_ANY_PROGRAM)) for each in phrases if each.startswith(_ANY_PROGRAM)]
+    of_one = [_expression(each) for each in phrases if not each.startswith(_ANY_PROGRAM)]
     every = [rf"\w[\w.-]* +(?:{'|'.join(of_any)})"] if of_any else []  # a program's name is read once for all
     for letter, group in groupby(sorted(of_one, key=itemgetter(0)), key=itemgetter(0)):  # compared with that first
         every.append(letter + "(?:" + "|".join(each[1:] for each in group) + ")")
-    return re.compile(r"(?<![\w.-])(?:" + "|".join((*every, *commands.patterns)) + ")", re.DOTALL)
+    every += [each.replace("\n", "") for each in commands.patterns]
+    return re.compile(r"(?<![\w.-])(?:" + "|".join(every) + ")", re.DOTALL)
 
 
 def _expression(phrase: str) -> str:
@@ -152,7 +135,7 @@ _WRAPPED = re.compile(
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
-_NOISE, _SCRIPT = re.compile(COMMANDS.noise), re.compile(COMMANDS.script)
+_NOISE, _SCRIPT = (re.compile(each.replace("\n", "")) for each in (COMMANDS.noise, COMMANDS.script))
 _SCRIPTS = WORDS.script_words.keys() | WORDS.one_off_tasks
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _OF_ANYTHING = frozenset(["app", "main", "server"])

@@ -72,20 +72,6 @@ def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
     return named if named in {each.name for each in containers} else containers[0].name
 
 
-def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
-    """Return why a changed part of a GPU is refused on an existing pod: its tier and charge are of the part it had.
-
-    Also on one in deletion, which holds it for as long as its grace. One annotation beside another, which the policy
-    need not count, would leave both unread.
-    """
-    for annotation in (*ANNOTATIONS, DEVICES) if policy.shares else ():
-        before, after = (each.metadata.annotations.get(annotation, "") for each in (old, new))
-        if before != after:
-            field = _field(annotation)
-            return Refusal(Reason.CHANGED, "part-changed", field, after=after or "absent", before=before or "absent")
-    return None
-
-
 def _count(annotation: str, value: str, problem: str) -> Decimal:
     number = int(value) if value.isdecimal() and value.isascii() and len(value) <= len(str(MOST_GPUS)) else 0
     if not 0 < number <= MOST_GPUS:
@@ -301,14 +287,6 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
     if there == due:
         return None
     return Refusal(Reason.CHANGED, "claims-misstated", mark=_FIELD, there=there or "absent", due=due or "absent")
-
-
-def changed_claimed(old: Pod, new: Pod) -> Refusal | None:
-    """Return why a changed mark is refused on an existing pod: what its claims may ask for rests on it."""
-    before, after = (each.metadata.annotations.get(CLAIMED, "") for each in (old, new))
-    if before == after:
-        return None
-    return Refusal(Reason.CHANGED, "claims-changed", _FIELD, after=after or "absent", before=before or "absent")
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
