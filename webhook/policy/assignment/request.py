@@ -46,7 +46,7 @@ class TierRequest(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A tier with the step that decided it, and its reason.
+    """A tier with the step that decided it, whose name `assign` writes in, and its reason.
 
     `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for the tier
     by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered. `bearer` is
@@ -105,13 +105,6 @@ def class_asked(pod: Pod) -> str:
     """
     name = pod.spec.priority_class_name
     return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
-
-
-def found(
-    tier: Tier, reason: Phrase, *, asked: str = "", bearer: Workload | None = None, template: str = ""
-) -> Assignment:
-    """Return what a step has found; whoever asks the steps writes the step's name in."""
-    return Assignment(tier, "", reason, asked=asked, bearer=bearer, template=template)
 
 
 def named(name: str, field: str, policy: TierPolicy) -> Tier:

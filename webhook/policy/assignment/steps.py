@@ -23,7 +23,6 @@ from webhook.policy.assignment.request import (
     Assignment,
     TierRequest,
     class_asked,
-    found,
     named,
 )
 from webhook.policy.classification.evidence import MOST_READ, Evidence
@@ -62,7 +61,7 @@ def by_group(asked: TierRequest) -> Assignment | None:
         field = f"metadata.labels[{TIER_LABEL}]" if label_unlike else "spec.priorityClassName"
         written = asked.label if label_unlike else asked.class_name
         raise Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
-    return found(tier, Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
+    return Assignment(tier, "", Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
 
 
 def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
@@ -98,7 +97,7 @@ def by_label(asked: TierRequest) -> Assignment | None:
             Reason.CONTRADICTION, "label-unlike-class", said.field, tier=tier.name, class_name=asked.class_name
         )
     says = Phrase("label-says", bearer=said.on, tier=tier.name)
-    return found(tier, says, asked=said.field, bearer=said.owner, template=said.template)
+    return Assignment(tier, "", says, asked=said.field, bearer=said.owner, template=said.template)
 
 
 def _labels(asked: TierRequest) -> Iterator[_Said]:
@@ -159,7 +158,7 @@ def by_rule(asked: TierRequest) -> Assignment | None:
         if matches(rule.match, asked.pod, asked.facts):
             rule_name = f"rules[{index}] of the policy"
             says = Phrase("rule-says", rule=rule_name, tier=rule.tier)
-            return found(named(rule.tier, "policy", asked.policy), says, asked=rule_name)
+            return Assignment(named(rule.tier, "policy", asked.policy), "", says, asked=rule_name)
     return None
 
 
@@ -181,7 +180,7 @@ def by_class(asked: TierRequest) -> Assignment | None:
         tier = asked.policy.tiers.of_class(said.text)
         if tier is not None:
             reason = Phrase("class-is", field=said.on, tier=tier.name)
-            return found(tier, reason, asked=said.field, bearer=said.owner, template=said.template)
+            return Assignment(tier, "", reason, asked=said.field, bearer=said.owner, template=said.template)
         if said.text is not asked.class_name:
             continue
         name = said.text
@@ -235,11 +234,11 @@ def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | 
     if evidence is None or tier is None:
         return None
     if evidence.grade >= asked.policy.raise_by:
-        return found(tier, Phrase("type-is", evidence=str(evidence)))
+        return Assignment(tier, "", Phrase("type-is", evidence=str(evidence)))
     without = _by_evidence(evidence.otherwise, asked)
     default = without or by_namespace(asked) or by_default(asked)
     stands = default.tier or tier
-    return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
+    return Assignment(tier, "", Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
 
 
 def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | None:
@@ -263,16 +262,16 @@ def by_namespace(asked: TierRequest) -> Assignment | None:
     tenant, namespace = asked.facts.tenant, asked.facts.namespace
     if tenant is not None and tenant.default_tier:
         tier = named(tenant.default_tier, f"TenantQuota/{tenant.name}: spec.defaultTier", asked.policy)
-        return found(tier, Phrase("default-of-tenant", tenant=tenant.name))
+        return Assignment(tier, "", Phrase("default-of-tenant", tenant=tenant.name))
     if DEFAULT_TIER_LABEL in namespace.labels:
         field = f"Namespace/{namespace.name}: metadata.labels[{DEFAULT_TIER_LABEL}]"
         tier = named(namespace.labels[DEFAULT_TIER_LABEL], field, asked.policy)
-        return found(tier, Phrase("default-of-namespace", namespace=namespace.name))
+        return Assignment(tier, "", Phrase("default-of-namespace", namespace=namespace.name))
     return None
 
 
 def by_default(asked: TierRequest) -> Assignment:
-    return found(named(asked.policy.default_tier, "policy", asked.policy), Phrase("default-of-policy"))
+    return Assignment(named(asked.policy.default_tier, "policy", asked.policy), "", Phrase("default-of-policy"))
 
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:

@@ -266,7 +266,6 @@ def _annotations(pod: Pod, policy: TierPolicy) -> Iterator[str]:
 
 CLAIMED = "gpu-tiers.dev/claimed"
 """The GPUs of each entry of `resourceClaims` that asks for some: "gpu=2,other=0.5"."""
-_FIELD = f"metadata.annotations[{CLAIMED}]"
 _ENTRY = re.compile(r"([a-z0-9-]{1,63})=([0-9]{1,6}(?:\.[0-9]{1,9})?)", re.ASCII)
 
 
@@ -286,7 +285,8 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
     there = pod.metadata.annotations.get(CLAIMED, "")
     if there == due:
         return None
-    return Refusal(Reason.CHANGED, "claims-misstated", mark=_FIELD, there=there or "absent", due=due or "absent")
+    mark = _field(CLAIMED)
+    return Refusal(Reason.CHANGED, "claims-misstated", mark=mark, there=there or "absent", due=due or "absent")
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
