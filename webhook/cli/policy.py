@@ -185,8 +185,8 @@ def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
     return replace(
         new,
         kinds=new.kinds.with_rows(others),
-        resources=(*old.resources, *new.resources),
-        device_classes=(*old.device_classes, *new.device_classes),
+        resources={**old.resources, **new.resources},
+        device_classes={**old.device_classes, **new.device_classes},
         shares=tuple(dict.fromkeys((*old.shares, *new.shares))),
     )
 

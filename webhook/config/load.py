@@ -24,7 +24,6 @@ from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.values.tier_policy import (
     Checkpoint,
     Flavor,
-    GpuResource,
     GpuShare,
     Grade,
     Kueue,
@@ -131,10 +130,8 @@ def _policy(file: PolicyFile) -> TierPolicy:
         default_tier=file.default_tier,
         mode=Mode[file.mode],
         adoption=file.adoption,
-        resources=tuple(GpuResource(each.name, each.weight) for each in file.resources if each.name),
-        device_classes=tuple(
-            GpuResource(each.device_class_name, each.weight) for each in file.resources if each.device_class_name
-        ),
+        resources={each.name: each.weight for each in file.resources if each.name},
+        device_classes={each.device_class_name: each.weight for each in file.resources if each.device_class_name},
         shares=tuple(
             GpuShare(each.annotation, each.weight, each.mebibytes) for each in file.resources if each.annotation
         ),

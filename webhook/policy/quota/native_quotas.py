@@ -76,8 +76,8 @@ def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
         # How many of each resource the row allows, if nothing else is held.
         hard = {REQUESTS + name: written(most // each) for name, each in policy.weights.listed.items() if each}
         if row.tier is None:
-            classes = (each for each in policy.device_classes if each.weight)
-            specs[TOTAL] = {"hard": hard | {each.name + DEVICES: written(most // each.weight) for each in classes}}
+            classes = ((name, weight) for name, weight in policy.device_classes.items() if weight)
+            specs[TOTAL] = {"hard": hard | {name + DEVICES: written(most // weight) for name, weight in classes}}
         elif tier is not None:
             counted = {"scopeName": PRIORITY_CLASS, "operator": "In", "values": list(class_names(tier))}
             specs[f"{TOTAL}-{tier.name}"] = {"hard": hard, "scopeSelector": {"matchExpressions": [counted]}}

@@ -102,13 +102,6 @@ class Grade(IntEnum):
     """The kind, its fields, or an operator's label: a claim against it may be refused."""
 
 
-class GpuResource(msgspec.Struct, frozen=True):
-    """Something that counts as a GPU: a resource name or a DRA device class, and how many GPUs one of it is."""
-
-    name: str
-    weight: Decimal
-
-
 class GpuShare(msgspec.Struct, frozen=True):
     """A pod annotation that asks for a part of a GPU: a fraction, or MiB of a GPU that has `memory` of them."""
 
@@ -183,7 +176,10 @@ class Kueue(msgspec.Struct, frozen=True):
 
 
 class TierPolicy(msgspec.Struct, frozen=True, dict=True):
-    """The whole policy in force. `classes` are the DeviceClasses of the cluster: they tell what their devices count.
+    """The whole policy in force.
+
+    `resources` and `device_classes` are those that count, each with the number of GPUs that one of it is. `classes` are
+    the DeviceClasses of the cluster: they tell what their devices count.
 
     `reports` is where trainings report to; None where this replica hears none.
     """
@@ -192,8 +188,8 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     default_tier: str
     mode: Mode = Mode.Audit
     adoption: bool = False
-    resources: tuple[GpuResource, ...] = ()
-    device_classes: tuple[GpuResource, ...] = ()
+    resources: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
+    device_classes: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
     shares: tuple[GpuShare, ...] = ()
     uncounted: Literal["CountWhole", "Warn", "Refuse"] = "CountWhole"
     flavors: tuple[Flavor, ...] = ()
@@ -232,9 +228,8 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def weights(self) -> Weights:
         """GPUs per unit of whatever a pod can ask for."""
-        listed = {IMPLICIT_CLAIM + each.name: each.weight for each in self.device_classes}
-        listed |= {each.name: each.weight for each in self.resources}
-        return Weights(listed, self.classes, unlisted=self.uncounted != "Warn")
+        by_class = {IMPLICIT_CLAIM + name: weight for name, weight in self.device_classes.items()}
+        return Weights({**by_class, **self.resources}, self.classes, unlisted=self.uncounted != "Warn")
 
     @cached_property
     def systems(self) -> Mapping[str, System]:
