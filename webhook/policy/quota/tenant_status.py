@@ -72,13 +72,6 @@ def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
     return {"usage": usage, "summary": ", ".join(summary)[:LONGEST_SUMMARY]}
 
 
-def over_quota_rows(tenant: Tenant | None, count: Count) -> Iterator[str]:
-    """The rows on which more is booked than they allow, in words."""
-    for row in tenant.rows if tenant and not tenant.charged_elsewhere else ():
-        if count.on(row) > row.hard:
-            yield f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}"
-
-
 MOST_NAMES = 5
 """Namespaces that a message names before it counts the others."""
 
@@ -142,21 +135,16 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
         return _condition("Ready", "False", *trouble)
     if count.repairing:
         return _condition("Ready", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}")
-    over = ", ".join(over_quota_rows(found.tenant, count))
-    if found.tenant is None or not over:
+    tenant = found.tenant
+    over = [row for row in tenant.rows if count.on(row) > row.hard] if tenant and not tenant.charged_elsewhere else []
+    if tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
-    meanwhile = _MEANWHILE[policy.mode.name][_on_exceed(found.tenant, count)]
-    return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, and {meanwhile}")
-
-
-def _on_exceed(tenant: Tenant, count: Count) -> OnExceed:
-    """Return what is done with new pods that count on the rows that are over quota."""
-    over = [row for row in tenant.rows if count.on(row) > row.hard]
-    if all(row.has_queue for row in over):
-        return "Hold"
     # No lower tier has room where a row of every tier has none.
-    total = any(row.tier is None and row.flavor is None for row in over)
-    return "Deny" if tenant.demotes and (total or all(row.tier is None for row in over)) else tenant.on_exceed
+    total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
+    on_exceed: OnExceed = "Deny" if tenant.demotes and total else tenant.on_exceed
+    meanwhile = _MEANWHILE[policy.mode.name]["Hold" if all(row.has_queue for row in over) else on_exceed]
+    told = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
+    return _condition("Ready", "True", "OverQuota", f"{told}; nothing is evicted, and {meanwhile}")
 
 
 _MEANWHILE: Mapping[str, Mapping[OnExceed, str]] = data_file(__name__, "meanwhile.yaml")
