@@ -50,32 +50,24 @@ def is_parameter(value: object) -> bool:
     return isinstance(value, str) and value.startswith(_PARAMETER)
 
 
-def gpus(value: object, field: str) -> Decimal:
+def gpus(value: object, field: str, units: Decimal | None = None) -> Decimal:
     """A request for an extended resource: a quantity that is whole and not negative, as Pod validation asks.
 
+    Of a resource that describes parts so many `units` make a GPU, and the whole GPUs count that have them; with 0 any
+    amount is a part of one. Memory may be written as memory: "16Gi".
+
     Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter
-    counts as one GPU.
+    counts as one GPU. Raises Refused naming the field.
     """
     if is_parameter(value):
         return Decimal(1)
     number = quantity(value, field)
-    if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():
+    whole = min(number, Decimal(1)) if units == 0 else number
+    if units:
+        whole = (number / units).to_integral_value(ROUND_CEILING)
+    if not 0 <= whole <= MOST_GPUS or (units is None and whole != whole.to_integral_value()):
         raise Refused(Reason.INVALID, "no-gpu-count", field, value=str(value)[:40])
-    return number
-
-
-def gpus_of_parts(value: object, field: str, units: Decimal) -> Decimal:
-    """The whole GPUs of which a request asks for parts: `units` make a GPU; 0 if any amount is a part of one.
-
-    Raises Refused naming the field as `gpus` does. Memory may be written as memory: "16Gi".
-    """
-    if is_parameter(value):
-        return Decimal(1)
-    number = quantity(value, field)
-    whole = (number / units).to_integral_value(ROUND_CEILING) if units else min(number, Decimal(1))
-    if not 0 <= whole <= MOST_GPUS:
-        raise Refused(Reason.INVALID, "no-gpu-count", field, value=str(value)[:40])
-    return whole.to_integral_value(ROUND_CEILING)
+    return whole if units is None else whole.to_integral_value(ROUND_CEILING)
 
 
 def written(number: Decimal) -> str:

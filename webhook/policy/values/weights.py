@@ -11,7 +11,7 @@ from decimal import Decimal
 import msgspec
 
 from webhook.objects.data_files import data_file
-from webhook.objects.quantities import gpus, gpus_of_parts
+from webhook.objects.quantities import gpus
 from webhook.policy.workloads.claims import drivers_in, profile_in
 
 _QUALIFIED = re.compile(r"[^/]{1,253}/[^/]{1,63}")
@@ -223,9 +223,7 @@ class Weights:
 
         Raises Refused naming the field where the value is no amount.
         """
-        if name in self.listed or (units := self._units(name)) is None:
-            return gpus(value, field)
-        return gpus_of_parts(value, field, units)
+        return gpus(value, field, None if name in self.listed else self._units(name))
 
     def is_part(self, name: str) -> bool:
         """Tells whether it may describe GPUs that another resource stands for, and the policy does not weigh it."""
