@@ -1,6 +1,6 @@
 """The turn of a pod that waits for quota: its position, what is before it, and when it has room at the latest."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -31,13 +31,16 @@ def place_in(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> Place
     return next((each for each in tenant.held.line if each.namespace == namespace and each.uid in uids), None)
 
 
-def in_line(tenant: TenantShown, place: PlaceShown | None) -> Iterator[str]:
-    """That it has this place in a tenant's line, and what is before it; a sentence each."""
+def in_line(tenant: TenantShown, place: PlaceShown | None, rows: Collection[QuotaRow] = ()) -> Iterator[str]:
+    """Yield that it has this position in a tenant's queue, and what is before it.
+
+    `rows` are those of the tenant's quota: who draws on other rows than the one that is short is not in its way.
+    """
     line = tenant.held.line
     if place is not None:
         yield _why(tenant, place)
-        of_its_tier = place.short.partition(" on ")[0] == place.tier  # who draws on other rows is not in its way
-        yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_its_tier])
+        of_a_tier = any(row.tier for row in rows if row.label == place.short)
+        yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_a_tier])
     elif tenant.held.workloads > len(line):
         yield (
             f"It is not among the first {len(line)} of the {tenant.held.workloads} workloads that wait in the line of "
@@ -132,7 +135,7 @@ async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
     place = place_in(shown, metadata.namespace, uids)
-    told = in_line(shown, place)
+    told = in_line(shown, place, version.in_force.rows)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
