@@ -37,12 +37,12 @@ def executors(spec: Tree) -> int:
 
 
 def driver_pod(role: Tree, spec: Tree) -> Tree:
-    """GPUs from its template, `gpu` or `sparkConf`."""
+    """The GPUs of its template, `gpu` or `sparkConf`."""
     return _pod("driver", role, spec)
 
 
 def executor_pod(role: Tree, spec: Tree) -> Tree:
-    """GPUs from its template, `gpu` or `sparkConf`."""
+    """The GPUs of its template, `gpu` or `sparkConf`."""
     return _pod("executor", role, spec)
 
 
