@@ -244,7 +244,7 @@ def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release
     wait_until(lambda: told().get("in-force.yaml") == good, 60, "the policy in force")
     file.write_text(f"{good}\nteirs: []\n")
     try:
-        wait_until(lambda: told()["problem"] == "teirs: there is no such field", 60, "the problem")
+        wait_until(lambda: told()["problem"] == "teirs: there is no such field; did you mean tiers?", 60, "the problem")
         described = ("describe", "configmap", "gpu-tiers", "--namespace=gpu-tiers")
         said = lambda: release.cluster.kubectl(*described).stdout  # noqa: E731
         wait_until(lambda: "PolicyNotTaken" in said() and "teirs: there is no such field" in said(), 60, "the event")

@@ -103,11 +103,32 @@ def _fields(text: str, source: str) -> PolicyFile:
     try:
         file = PolicyFile.model_validate(tree)
     except ValidationError as error:
-        problems = [sentence(each) for each in error.errors()]
+        problems = [sentence(each) + _accepted(each) for each in error.errors()]
         raise ConfigError(source, problems + crosschecked_rest(tree, error.errors())) from None
     if problems := list(crosscheck(file)):
         raise ConfigError(source, problems)
     return file
+
+
+def _accepted(error: ErrorDetails) -> str:
+    """Return which fields there are instead of one that there is not: the one that was meant, or all."""
+    if error["type"] != "extra_forbidden":
+        return ""
+    whole = PolicyFile.model_json_schema()
+
+    def resolved(schema: Tree) -> Tree:
+        """Follow a reference, also behind "this or nothing"."""
+        one = next((each for each in schema.get("anyOf", ()) if "$ref" in each or "items" in each), schema)
+        return dict(whole["$defs"][one["$ref"].rpartition("/")[2]]) if "$ref" in one else one
+
+    *above, name = steps_to(error)
+    place = whole
+    for step in above:
+        below = place.get("items") if isinstance(step, int) else place.get("properties", {}).get(step)
+        place = resolved(below or place.get("additionalProperties") or {})
+    known = list(place.get("properties", ()))
+    near = get_close_matches(str(name), known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; write one of {', '.join(known)}" if known else ""
 
 
 def _merged(below: Tree, above: Tree) -> Tree:

@@ -99,7 +99,7 @@ def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Off
 def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> None:
     before = office.policy.digest
     office.write(policy_file(defaultTier="gold", colour="red"))
-    assert office.policy.problem.startswith("colour: there is no such field; defaultTier: gold is no tier; ")
+    assert office.policy.problem.startswith("colour: there is no such field; write one of apiVersion, kind, preset, ")
     assert (office.policy.text, office.policy.digest) == (policy_file(mode="Warn"), before)
     office.write(policy_file(mode="Enforce"))
     assert (office.policy.problem, office.policy.text) == ("", policy_file(mode="Enforce"))

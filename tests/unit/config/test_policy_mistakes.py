@@ -13,7 +13,7 @@ TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "pree
 
 CAPS = "maxGracePeriodSecondsByTier"
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {
-    "an unknown field": ({"colour": "red"}, "colour: there is no such field"),
+    "an unknown field": ({"adoptoin": True}, "adoptoin: there is no such field; did you mean adoption?"),
     "evidence of no grade": (
         {"raiseBy": "Shwon"},
         "raiseBy: \"Shwon\": should be 'Proven', 'Usual', 'Shown' or 'Hinted'",
@@ -24,7 +24,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "an unknown field below": (
         {"checkpoint": {"training": {"kind": "file", "secs": 1}}},
-        "checkpoint.training.secs: there is no such field",
+        "checkpoint.training.secs: there is no such field; did you mean seconds?",
     ),
     "a tier twice": (
         {"tiers": [*TWO_TIERS, {"name": "low", "value": 11}], "defaultTier": "low"},
@@ -283,7 +283,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "an unknown field of Kueue's": (
         {"kueue": {"priorityClasses": True}},
-        "kueue.priorityClasses: there is no such field",
+        "kueue.priorityClasses: there is no such field; did you mean workloadPriorityClasses?",
     ),
     "a selector without the values it compares with": (
         {"kueue": {"managedJobsNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}}},
@@ -402,3 +402,17 @@ TEXTS = ["a: 2026-02-30", "a: !!bool maybe", f"a: {'9' * 6000}", "a: [", "a: 1\n
 def test_a_text_that_is_no_policy_is_said_to_be_none(text: str) -> None:
     with pytest.raises(ConfigError):
         parse(text, "policy.yaml")
+
+
+@pytest.mark.parametrize(
+    ("fields", "accepted"),
+    [
+        ({"tiers": [{"name": "a", "value": 1, "colour": "red"}]}, "name, value, preemptionPolicy, description"),
+        ({"placement": {"a": {"x": 1}}}, "strategy, topologyKey, tolerations, nodeSelector, maxRuntimeSeconds"),
+    ],
+    ids=["in a list", "in a map of tiers"],
+)
+def test_where_no_field_is_near_all_are_listed(fields: dict[str, object], accepted: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(**fields), "policy.yaml")
+    assert any(each.endswith(f"there is no such field; write one of {accepted}") for each in refused.value.problems)
