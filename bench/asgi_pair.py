@@ -11,7 +11,7 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from certs.files import CERTIFICATE, KEY
+from certs.source import CERTIFICATE, KEY
 
 HEADERS = [(b"content-type", b"application/json")]
 

@@ -11,7 +11,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from certs.files import make_files
+from certs.source import make_files
 from installation.replicas import Replica
 from localcluster import ControlPlane
 from localcluster.binaries import Binary, find

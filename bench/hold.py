@@ -21,9 +21,7 @@ from installation.beside import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.processes import Process
-from webhook.kube.client import Client
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
+from webhook.kube.client import Client, listed_objects, path
 from webhook.policy.quota.tenant_quotas import API_VERSION
 from webhook.policy.values.tenants import OnExceed
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import uvloop
 from reviews import review
 
-from certs.files import make_files
+from certs.source import make_files
 
 CONNECTIONS, REQUESTS, ROUNDS = 8, 4000, 5
 HERE = Path(__file__).parent

@@ -8,15 +8,14 @@ from pathlib import Path
 import uvloop
 from in_process import POLICY, TENANT
 
-from certs.files import read_folder
+from certs.source import read_folder
 from webhook.admission.review import Request, allow
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.offline import offline_cluster
 from webhook.config.load import parse
 from webhook.ledger.memory import MemoryLedger
 from webhook.server import logs
-from webhook.server.drain import Drain
-from webhook.server.listener import listen, port_of
+from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from certs.files import make_files
+from certs.source import make_files
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 10

@@ -41,6 +41,7 @@ class Seen:
         return frozenset(_ca_bundle(webhook) for webhook in self.webhooks)
 
 
+@dataclass(eq=False)
 class WebhookConfigurations:
     """The Mutating- and the ValidatingWebhookConfiguration of one name.
 
@@ -49,22 +50,12 @@ class WebhookConfigurations:
     and every `every` seconds all is compared again.
     """
 
-    def __init__(
-        self,
-        objects: Objects,
-        name: str,
-        *,
-        wanted: Callable[[], Awaitable[bytes]] | None = None,
-        now: Callable[[], datetime] = utc_now,
-        every: float = 60.0,
-    ) -> None:
-        self._objects = objects
-        self._name = name
-        self._wanted = wanted
-        self._now = now
-        self._every = every
-        self._seen: dict[str, Seen] = {}
-        self._one_check_at_a_time = asyncio.Lock()
+    objects: Objects
+    name: str
+    wanted: Callable[[], Awaitable[bytes]] | None = None
+    every: float = 60.0
+    _seen: dict[str, Seen] = field(default_factory=dict)
+    _one_check_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def seen(self) -> Mapping[str, Seen]:
@@ -100,48 +91,38 @@ class WebhookConfigurations:
         while True:
             try:
                 version = await self._check(kind)
-                await self._objects.changed(f"{GROUP}/{kind}", self._name, since=version, within=self._every)
+                await self.objects.changed(f"{GROUP}/{kind}", self.name, since=version, within=self.every)
             except CertificateError as error:
                 log.warning(
-                    "webhook configuration not checked", {"kind": kind, "name": self._name, "reason": str(error)}
+                    "webhook configuration not checked", {"kind": kind, "name": self.name, "reason": str(error)}
                 )
-                await asyncio.sleep(min(self._every, RETRY_SECONDS))
+                await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _check(self, kind: str) -> str | None:
         """Compare one, write what differs; its resourceVersion, None where it is missing."""
         async with self._one_check_at_a_time:
-            found = await self._objects.get(f"{GROUP}/{kind}", self._name)
-            if self._wanted is not None and found is not None:
-                # Read after the configuration: see _write.
-                found = await self._write(kind, found, await self._wanted())
+            found = await self.objects.get(f"{GROUP}/{kind}", self.name)
+            if self.wanted is not None and found is not None:
+                # The patch tests the resourceVersion: entries have no key but their place in the list. And because the
+                # wanted bundle is read after the configuration, a replica that still knows only the old CA can't
+                # overwrite the bundle that another has just written.
+                operations, about = corrections(found, _encoded(await self.wanted())), {"kind": kind, "name": self.name}
+                try:
+                    if operations:
+                        found = await self.objects.patch(f"{GROUP}/{kind}", self.name, operations)
+                        log.info("caBundle written", {**about, "entries": len(operations) - 1})
+                except Outdated:
+                    log.debug("webhook configuration changed meanwhile", about)
             self._note(kind, found)
         return None if found is None else str(found["metadata"]["resourceVersion"])
 
-    async def _write(self, kind: str, found: Json, wanted: bytes) -> Json:
-        """Put the bundle into each entry that lacks it, and touch nothing else.
-
-        The patch tests the resourceVersion: entries have no key but their place in the list. And because the
-        wanted bundle was read after the configuration, a replica that still knows only the old CA can't
-        overwrite the bundle that another has just written.
-        """
-        operations = corrections(found, _encoded(wanted))
-        if not operations:
-            return found
-        try:
-            patched = await self._objects.patch(f"{GROUP}/{kind}", self._name, operations)
-        except Outdated:
-            log.debug("webhook configuration changed meanwhile", {"kind": kind, "name": self._name})
-            return found
-        log.info("caBundle written", {"kind": kind, "name": self._name, "entries": len(operations) - 1})
-        return patched
-
     def _note(self, kind: str, found: Json | None) -> None:
-        before, after = self._seen.get(kind), Seen(found, self._now())
+        before, after = self._seen.get(kind), Seen(found, utc_now())
         if before is not None and before.bundles == after.bundles:
             after = Seen(found, before.since)
         self._seen[kind] = after
         if before is None or before.registered != after.registered:
-            about = {"kind": kind, "name": self._name}
+            about = {"kind": kind, "name": self.name}
             if after.registered:
                 log.info("webhook registered", {**about, "entries": len(after.webhooks)})
             else:

@@ -16,7 +16,7 @@ import base64
 import binascii
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -77,37 +77,27 @@ def data_of(kept: Kept) -> dict[str, bytes]:
 
 def advance(kept: Kept, *, now: datetime, names: Collection[str], lifetimes: Lifetimes, trusted: bool) -> Step:
     """The next content. `trusted`: every API server had the time to read a bundle with the current CA."""
-    first = _with_current_ca(kept, now, lifetimes)
-    # A CA made in this very step is in nobody's bundle yet.
-    second = _with_leaf(first.kept, now, names, lifetimes, trusted=trusted and not first.reasons)
-    return Step(second.kept, first.reasons + second.reasons)
+    reasons: list[str] = []
 
-
-def _with_current_ca(kept: Kept, now: datetime, lifetimes: Lifetimes) -> Step:
+    # 1. A current CA. One made in this very step is in nobody's bundle yet.
     alive = tuple(ca for ca in kept.authorities if ca.not_valid_after_utc > now)
-    reason = "" if kept.signer else "no usable CA"
-    if kept.signer and now >= _at(kept.signer.certificate, CA_SHARE):
-        reason = "the CA is at 4/5 of its life"
-    if reason:
-        ca = make_ca(now, lifetimes)
-        return Step(replace(kept, signer=ca, authorities=(ca.certificate, *alive)), (reason,))
-    if alive != kept.authorities:
-        return Step(replace(kept, authorities=alive), ("an old CA expired",))
-    return Step(kept)
-
-
-def _with_leaf(kept: Kept, now: datetime, names: Collection[str], lifetimes: Lifetimes, *, trusted: bool) -> Step:
     ca = kept.signer
-    if ca is None:
-        raise ValueError("a certificate needs a CA first")
+    if ca is None or now >= _at(ca.certificate, CA_SHARE):
+        reasons.append("the CA is at 4/5 of its life" if ca else "no usable CA")
+        ca = make_ca(now, lifetimes)
+        kept, trusted = replace(kept, signer=ca, authorities=(ca.certificate, *alive)), False
+    elif alive != kept.authorities:
+        reasons.append("an old CA expired")
+        kept, trusted = replace(kept, authorities=alive), False
+
+    # 2. A certificate that serves: at once where none does, else once the CA that issues it is trusted.
     reason = _unusable(kept, now)
-    if not reason:
+    if not reason and (trusted or _issued_by(kept.leaf, ca.certificate)):
         reason = _due(kept, ca, now, names)
-        if not trusted and not _issued_by(kept.leaf, ca.certificate):
-            return Step(kept)
-    if not reason:
-        return Step(kept)
-    return Step(replace(kept, leaf=make_leaf(ca, names, now, lifetimes)), (reason,))
+    if reason:
+        reasons.append(reason)
+        kept = replace(kept, leaf=make_leaf(ca, names, now, lifetimes))
+    return Step(kept, tuple(reasons))
 
 
 def _unusable(kept: Kept, now: datetime) -> str:
@@ -220,6 +210,7 @@ ROUNDS = 10
 """Lost races in a row before giving up until the next check: each means that another replica wrote."""
 
 
+@dataclass(eq=False)
 class SelfManaged:
     """Fills the Secret, renews what it holds in time, and serves it.
 
@@ -227,23 +218,13 @@ class SelfManaged:
     empty the Secret's data.
     """
 
-    def __init__(
-        self,
-        secret: CertificateSecret,
-        configurations: WebhookConfigurations,
-        *,
-        names: Collection[str],
-        lifetimes: Lifetimes | None = None,
-        now: Callable[[], datetime] = utc_now,
-        every: float = 60.0,
-    ) -> None:
-        self._secret = secret
-        self._configurations = configurations
-        self._names = names
-        self._lifetimes = lifetimes or Lifetimes()
-        self._now = now
-        self._every = every
-        self._served: Bundle | None = None
+    secret: CertificateSecret
+    configurations: WebhookConfigurations
+    names: Collection[str]
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    now: Callable[[], datetime] = utc_now
+    every: float = 60.0
+    _served: Bundle | None = None
 
     async def load(self) -> Bundle:
         """The agreed bundle, made now if the Secret is empty. Raises CertificateError."""
@@ -260,23 +241,23 @@ class SelfManaged:
                     self._served = bundle
                     yield bundle
                 # Have a new CA written to the configurations at once: their own loop would be up to a check late.
-                if self._configurations.trusted_since(bundle.ca) is None:
-                    await self._configurations.check()
-                await self._secret.changed(content.version, within=self._every)
+                if self.configurations.trusted_since(bundle.ca) is None:
+                    await self.configurations.check()
+                await self.secret.changed(content.version, within=self.every)
             except CertificateError as error:
                 log.warning("certificate not checked, the last good one stays", {"reason": str(error)})
-                await asyncio.sleep(min(self._every, RETRY_SECONDS))
+                await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _agreed(self) -> Content:
         """The Secret's content once nothing is to be done about it, by this replica or another."""
         for _ in range(ROUNDS):
-            content = await self._secret.read()
-            now, since = self._now(), self._configurations.trusted_since(content.data.get(CA, b""))
-            trusted = since is not None and now >= since + self._lifetimes.settle
+            content = await self.secret.read()
+            now, since = self.now(), self.configurations.trusted_since(content.data.get(CA, b""))
+            trusted = since is not None and now >= since + self.lifetimes.settle
             kept = kept_in(content.data)
-            step = advance(kept, now=now, names=self._names, lifetimes=self._lifetimes, trusted=trusted)
+            step = advance(kept, now=now, names=self.names, lifetimes=self.lifetimes, trusted=trusted)
             if not step.reasons:
                 return content
-            if await self._secret.swap(content, data_of(step.kept)):
-                log.info("certificate written", {"secret": self._secret.title, "reasons": list(step.reasons)})
-        raise CertificateError(f"{self._secret.title} is written by somebody else all the time")
+            if await self.secret.swap(content, data_of(step.kept)):
+                log.info("certificate written", {"secret": self.secret.title, "reasons": list(step.reasons)})
+        raise CertificateError(f"{self.secret.title} is written by somebody else all the time")

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from certs.files import make_files
+from certs.source import make_files
 from localcluster import Cluster
 
 Patch = list[dict[str, Any]]

@@ -10,8 +10,7 @@ import pytest
 from installation.helm import helm
 from localcluster import Cluster, ClusterError, ControlPlane, ExistingCluster, chosen_cluster, refuse_real_nodes
 from tests.unit.test_environment import hostile
-from webhook.kube.client import Client
-from webhook.kube.paths import path
+from webhook.kube.client import Client, path
 
 pytestmark = pytest.mark.apiserver
 

@@ -8,12 +8,10 @@ import pytest
 import yaml
 
 from localcluster import Cluster
-from webhook.kube.client import Client
+from webhook.kube.client import Client, metadata_of, path
 from webhook.kube.connection import MOST_BYTES
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unreachable
-from webhook.kube.paths import path
-from webhook.kube.wire import metadata_of
 from webhook.objects.refusal import Unreadable
 
 pytestmark = pytest.mark.apiserver

@@ -20,7 +20,7 @@ class Replica:
 
     def __init__(self, client: Client, namespace: str, identity: str) -> None:
         self.address = f"{identity}.example.com:9445"
-        self.election = LeaderElection(client, namespace, "gpu-tiers", identity, SECONDS, address=self.address)
+        self.election = LeaderElection(client, f"{namespace}/gpu-tiers", identity, SECONDS, address=self.address)
         self.identity = identity
         self.terms: list[bool] = []
         self.tired = asyncio.Event()

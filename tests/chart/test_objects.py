@@ -11,8 +11,8 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.quota.demand import ANNOTATIONS
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.pod_groups import LOOKED_UP
-from webhook.server.drain import Drain
-from webhook.server.request_limits import Limits
+from webhook.server.endpoint import Limits
+from webhook.server.listener import Drain
 
 from .conftest import Render
 from .helm import SECRET, Chart, Manifest

@@ -9,8 +9,8 @@ from tests.honest.objects import CLAIM_TEMPLATES, CLAIMS, DEVICE_CLASSES, EVENTS
 from tests.ledger.simulated_api import TENANT_QUOTAS, SimulatedApi, place_of
 from tests.ledger.simulated_client import Request, SimulatedClient
 from tests.ledger.view import View
+from webhook.kube.client import Event
 from webhook.kube.errors import NotFound
-from webhook.kube.wire import Event
 
 WATCH_SECONDS = 300.0
 """So long the API server serves a watch. The first ones end sooner, because replicas did not start together."""

@@ -32,7 +32,7 @@ from tests.honest.objects import (
     uid_of,
 )
 from tests.honest.requests import Reply
-from webhook.kube.wire import RFC_3339
+from webhook.kube.client import RFC_3339
 
 
 class Observer(Protocol):

@@ -9,7 +9,7 @@ from tests.honest.clocks import VirtualDatetime
 from tests.honest.life import Life, Observer
 from tests.honest.objects import EVENTS, Tree, copy, is_deleting, is_ready, key_of, reference_to, uid_of, with_defaults
 from tests.honest.requests import Reply
-from webhook.kube.wire import RFC_3339
+from webhook.kube.client import RFC_3339
 
 DENIED = (403, 422, 429, 503)
 """Codes with which a webhook of ours refuses."""

@@ -15,9 +15,8 @@ from tests.ledger.history import Change, Tree, copied
 from tests.ledger.simulated_api import Place, SimulatedApi, place_of
 from tests.ledger.view import View
 from tests.ledger.virtual_time import settle
-from webhook.kube.client import LOOKUP_SECONDS
+from webhook.kube.client import LOOKUP_SECONDS, Event, ListMeta, Page
 from webhook.kube.errors import Conflict, Gone, Unreachable
-from webhook.kube.wire import Event, ListMeta, Page
 
 PATIENCE = 30.0
 """Seconds for which a process that is called off waits for its answers."""

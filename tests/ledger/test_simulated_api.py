@@ -9,8 +9,8 @@ import pytest
 from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, SimulatedApi
 from tests.ledger.simulated_client import Fate, SimulatedClient
 from tests.ledger.virtual_time import in_virtual_time, loop, pass_time, settle
+from webhook.kube.client import Event
 from webhook.kube.errors import Conflict, Gone, NotFound, Unreachable
-from webhook.kube.wire import Event
 from webhook.objects.view import Tree
 
 ALPHA = f"{TENANT_QUOTAS}/alpha"

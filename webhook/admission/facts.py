@@ -1,6 +1,7 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -13,12 +14,12 @@ from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpe
 from webhook.objects.refusal import OBJECT, Aside, Missing, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import Tree
 from webhook.policy.assignment.kueue import without_default_classes
-from webhook.policy.values.facts import Facts, Group, Namespace, NamespaceSelector
+from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
-from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, group_number, workload
+from webhook.policy.workloads.workload import Devices, Workload, gang_among, group_number, workload
 
 _NAMING = frozenset(source.key for source in LOOKED_UP)
 
@@ -37,6 +38,16 @@ def workload_as_sent(raw: msgspec.Raw) -> Tree:
     if not isinstance(tree, dict):
         raise Refused(Reason.INVALID, "no-object", OBJECT)
     return without_default_classes(tree)
+
+
+@contextmanager
+def needed_to(what: str) -> Iterator[None]:
+    """Refuse where a fact that is needed to do this can't be read. Every such problem is the same mistake."""
+    try:
+        yield
+    except Unreadable as problem:
+        told = Aside("as-told", text=str(problem))
+        raise Refused.of(Refusal(Reason.UNREADABLE, "unreadable", problem=told, what=what)) from problem
 
 
 async def facts_of_workload(
@@ -58,18 +69,26 @@ async def facts_of(
     Raises Refused where one of them can't be read.
     """
     pod, metadata = (found, found.metadata) if isinstance(found, Pod) else (None, found)
-    try:
+    with needed_to("choose a tier"):
         home = await cluster.known.namespace(namespace)
         above = await _owners(metadata.controller, namespace, cluster, policy)
-        group = await _group(pod.spec, namespace, cluster) if pod else None
+        scheduled = pod.spec.scheduling_group if pod else None
+        group = await cluster.lookups.pod_group(namespace, scheduled.pod_group_name) if scheduled else None
         tenant = cluster.known.tenant(home)
         groups = await schedulers_groups(pod.metadata, namespace, cluster) if pod else ()
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         owners = (made, *above) if made else above
+        if home.selector:
+            # as their pods show them at their review: the API server has added to them by then
+            added = home.selector.added_to
+            owners = tuple(
+                replace(each, members=tuple(replace(one, template=added(one.template)) for one in each.members))
+                for each in owners
+            )
         return Facts(
             namespace=home,
             classes=cluster.known.classes(),
-            owners=tuple(_on_nodes_of(home.selector, each) for each in owners) if home.selector else owners,
+            owners=owners,
             tenant=tenant,
             group=_believed(group, tenant, policy) if group else None,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
@@ -79,15 +98,6 @@ async def facts_of(
             together=_together(metadata, group, groups) if pod and not gang_among(above) else None,
             eviction=cluster.known.eviction(),
         )
-    except Unreadable as problem:
-        raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
-
-
-def _on_nodes_of(selector: NamespaceSelector, owner: Workload) -> Workload:
-    """The workload with the templates that its pods show at their review: the API server has added to them by then."""
-    return replace(
-        owner, members=tuple(replace(each, template=selector.added_to(each.template)) for each in owner.members)
-    )
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
@@ -139,15 +149,8 @@ async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierP
 
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
     """Return the namespace and the devices that charge a pod that exists. Raises Refused where they can't be read."""
-    try:
+    with needed_to("tell what this pod is charged"):
         return await cluster.known.namespace(namespace), await _devices(pod.spec, namespace, cluster)
-    except Unreadable as problem:
-        raise Refused.of(cannot_tell(problem, "tell what this pod is charged")) from problem
-
-
-def cannot_tell(problem: Unreadable, what: str) -> Refusal:
-    """Return the refusal for a needed fact that can't be read. Every such problem is the same mistake."""
-    return Refusal(Reason.UNREADABLE, "unreadable", problem=Aside("as-told", text=str(problem)), what=what)
 
 
 async def _owners(
@@ -163,11 +166,6 @@ async def _owners(
         if policy.unreadable_owners == "DefaultTier":
             return ()
         raise
-
-
-async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
-    scheduled = spec.scheduling_group
-    return await cluster.lookups.pod_group(namespace, scheduled.pod_group_name) if scheduled else None
 
 
 def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
@@ -222,9 +220,11 @@ async def _with_devices(
             require_few_devices(sum(map(len, found.values())))
         except passed as problem:
             unread.append(str(problem))
-    return replace(owner, members=tuple(_held(member, found) for member in owner.members)), tuple(unread)
-
-
-def _held(member: Member, found: Mapping[PodClaim, tuple[Devices, ...]]) -> Member:
-    held = (each for claim in member.template.spec.resource_claims for each in found.get(claim, ()))
-    return replace(member, devices=tuple(held))
+    members = (
+        replace(
+            member,
+            devices=tuple(each for claim in member.template.spec.resource_claims for each in found.get(claim, ())),
+        )
+        for member in owner.members
+    )
+    return replace(owner, members=tuple(members)), tuple(unread)

@@ -10,10 +10,10 @@ from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import QUOTA_GATE, Container, Metadata, Pod, PodSpec, Variable
+from webhook.objects.pods import QUOTA_GATE, Container, Metadata, Pod, PodSpec
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
-from webhook.policy.assignment.request import GANG, TIER_LABEL, TierRequest
+from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
@@ -41,12 +41,24 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         for field, (there, value) in wanted.items():
             if there != value:
                 yield add(f"/spec/{field}", value)
+    asked, metadata = decision.tier_request, pod.metadata
     hook = decision.hook.plan if decision.hook else None
-    shown = {key: text for each in (hook.volumes if hook else ()) for key, text in each.annotations.items()}
-    if hook is not None and _has_our_volume(pod, hook):
-        shown[EVICTABLE_VOLUMES] = _with_our_volume(pod.metadata.annotations.get(EVICTABLE_VOLUMES, ""))
-    asked = decision.tier_request
-    yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, asked), **shown}, asked.facts.selects)
+    marks = {key: text for each in (hook.volumes if hook else ()) for key, text in each.annotations.items()}
+    if hook is not None:
+        containers = [pod.spec.containers[index] for index in hook.containers]
+        mounts = {mount.name for each in containers for mount in each.volume_mounts}
+        if VOLUME in mounts.union(mount["name"] for each in containers for mount in _missing_mounts(each, hook)):
+            marks[EVICTABLE_VOLUMES] = _with_our_volume(metadata.annotations.get(EVICTABLE_VOLUMES, ""))
+
+    # By these the leader counts a pod: what its claims ask for, and its gang. The pod's controller may be that gang,
+    # but whoever may edit pods may give it another one. A gang in a file has no uid. A mark that somebody else has
+    # written, or that was copied with the pod, says nothing.
+    uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
+    uid = "" if uid.startswith(FROM_FILE) else uid
+    claims = claimed(devices, asked.policy) if devices else ""
+    of_leader = {CLAIMED: claims, GANG: uid}
+    marks = {key: text for key, text in of_leader.items() if text or key in metadata.annotations} | marks
+    yield from _marks(metadata, decision, marks, asked.facts.selects)
     if hook is not None:
         yield from _hook(pod, hook)
     if decision.placement is not None:
@@ -102,26 +114,19 @@ def _marks(
     yield from entries("/metadata/annotations", metadata.annotations, due(metadata.annotations, annotations))
 
 
-def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
-    """Return the marks by which the leader counts a pod: what its claims ask for, and its gang.
-
-    The pod's controller may be that gang, but whoever may edit pods may give it another one. A gang in a file has no
-    uid. A mark that somebody else has written, or that was copied with the pod, says nothing.
-    """
-    uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
-    claims = claimed(devices, asked.policy) if devices else ""
-    uid = "" if uid.startswith(FROM_FILE) else uid
-    of_gang = {GANG: uid} if uid or GANG in metadata.annotations else {}
-    return {CLAIMED: claims, **of_gang} if claims or CLAIMED in metadata.annotations else of_gang
-
-
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     """The grace period, preStop with the protocol's folder on each container that gets it, and variables."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield add("/spec/terminationGracePeriodSeconds", plan.grace)
     for index in dict.fromkeys(index for index, _, _ in plan.variables):
         wanted = {name: value for at, name, value in plan.variables if at == index}
-        yield from _variables(f"/spec/containers/{index}/env", pod.spec.containers[index].env, wanted)
+        path, present = f"/spec/containers/{index}/env", pod.spec.containers[index].env
+        places = {each.name: place for place, each in enumerate(present)}
+        for name, value in wanted.items():  # one that is there keeps its place, for those after it may name it
+            if name in places and present[places[name]].value != value:
+                yield add(f"{path}/{places[name]}/value", value)
+        more = [{"name": name, "value": value} for name, value in wanted.items() if name not in places]
+        yield from _items(path, present, more)
     mounted = set[str]()
     for index in plan.containers:
         container, path = pod.spec.containers[index], f"/spec/containers/{index}"
@@ -136,13 +141,6 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     brought = (each.volume for each in plan.volumes)
     volumes = [each for each in ({"name": VOLUME, "emptyDir": {}}, *brought) if each["name"] in mounted - there]
     yield from _items("/spec/volumes", pod.spec.volumes, volumes)
-
-
-def _has_our_volume(pod: Pod, plan: HookPlan) -> bool:
-    """Tells whether the pod will have the emptyDir of the protocol, or has it already."""
-    containers = [pod.spec.containers[index] for index in plan.containers]
-    there = {mount.name for each in containers for mount in each.volume_mounts}
-    return VOLUME in there.union(mount["name"] for each in containers for mount in _missing_mounts(each, plan))
 
 
 def _with_our_volume(listed: str) -> str:
@@ -166,15 +164,6 @@ def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]
     mounted = {mount.mount_path.rstrip("/") for mount in container.volume_mounts}
     wanted = (*own, *(each.mount for each in plan.volumes))
     return [each for each in wanted if each["mountPath"].rstrip("/") not in mounted]
-
-
-def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) -> Iterator[Operation]:
-    """Environment variables; one that is there keeps its place, for those after it may name it."""
-    places = {each.name: index for index, each in enumerate(there)}
-    for name, value in wanted.items():
-        if name in places and there[places[name]].value != value:
-            yield add(f"{path}/{places[name]}/value", value)
-    yield from _items(path, there, [{"name": name, "value": wanted[name]} for name in wanted if name not in places])
 
 
 def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:

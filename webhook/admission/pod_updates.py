@@ -8,13 +8,13 @@ come.
 
 from msgspec import structs
 
-from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
+from webhook.admission.facts import charged_facts, needed_to, queued_group, schedulers_groups
 from webhook.admission.pods import KUBERNETES_CONTROLLERS, read_pod, whole_group
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
 from webhook.objects.pods import Named, Pod
-from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import Reason, Refusal
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import changed_mark, drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
@@ -86,11 +86,9 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         ours = self.policy.tiers.of_class(new.spec.priority_class_name) is not None
         if not ours or not rank_changes(old.metadata, new.metadata):
             return None
-        try:
+        with needed_to("tell how this pod ranks"):
             groups = await schedulers_groups(new.metadata, namespace, self.cluster)
             home = await self.cluster.known.namespace(namespace)
-        except Unreadable as problem:
-            raise Refused.of(cannot_tell(problem, "tell how this pod ranks")) from problem
         return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
 
 
@@ -104,14 +102,12 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
         # Of each pod's claim a controller of Kubernetes has the name generated, once: no pod can name it before.
         if not request.name and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
             claim = structs.replace(claim, name="")
-        try:
+        with needed_to("tell whose claim this is"):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
             if kept := kept_by_group(claim, asked):
                 return Verdict(refusal=kept, tenant=tenant.name)
             waiting = await self.cluster.lookups.claimants(request.namespace, claim)
-        except Unreadable as problem:
-            raise Refused.of(cannot_tell(problem, "tell whose claim this is")) from problem
         problems = (outgrown(pod, entry, asked) for pod, entry in waiting)
         return Verdict(refusal=next(filter(None, problems), None), tenant=tenant.name)

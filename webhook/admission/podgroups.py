@@ -5,14 +5,14 @@ Volcano and KAI rank all pods of a group by its class.
 """
 
 from webhook.admission import patch
-from webhook.admission.facts import cannot_tell, demotion, facts_of
+from webhook.admission.facts import demotion, facts_of, needed_to
 from webhook.admission.pods import verdict_on
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import AdmissionWarning, Refused, Unreadable
+from webhook.objects.refusal import AdmissionWarning
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement, outranking
 from webhook.policy.assignment.limits import class_within_ceiling
@@ -68,14 +68,12 @@ class PodGroupReviewer(Reviewer, frozen=True):
         if group.metadata.controller and not group_concerns(group, facts, self.policy):
             return facts, None
         lookups = self.cluster.lookups
-        try:
+        with needed_to("choose a tier"):
             if group.spec.parent_composite_pod_group_name and mode is not Mode.Audit:
                 parent = await lookups.composite_pod_group(namespace, group.spec.parent_composite_pod_group_name)
                 if parent is not None:
                     return facts, parent
             return facts, await lookups.pod_group_template(namespace, group.template) if group.template else None
-        except Unreadable as problem:
-            raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 
 
 SCHEDULERS_GROUPS = {source.kind: source for source in LOOKED_UP}
@@ -93,7 +91,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
         group = read(request.object, PodGroup)
         source = SCHEDULERS_GROUPS[GroupKind(request.kind.group, request.kind.kind)]
         name = group.spec.priority_class_name
-        try:
+        with needed_to("tell whose group this is"):
             home = await self.cluster.known.namespace(request.namespace)
             facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
             if decide_group(group, facts, self.policy) is None:
@@ -103,8 +101,6 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
                 if group.metadata.name
                 else ()
             )
-        except Unreadable as problem:
-            raise Refused.of(cannot_tell(problem, "tell whose group this is")) from problem
         members = (pod for pod in there if self.policy.tiers.of_class(pod.spec.priority_class_name))
         tenant = facts.tenant.name if facts.tenant else None
         return Verdict(refusal=outranking(name, members, facts.classes), tenant=tenant)

@@ -72,13 +72,17 @@ class PodReviewer(Reviewer, frozen=True):
             decision = await self._demoted(decision, request, mode)
 
         # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
-        #    way round the ceiling, and that it forges no mark.
+        #    way round the ceiling, and that it forges no mark. Where the ceiling can't be read it passes, as it does
+        #    while we are down: nothing without GPUs waits for us.
         if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_held(decision))):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
         if decision is None:
-            await self._refuse_beyond_ceiling(pod, request.namespace)
+            if pod.spec.priority_class_name:
+                with suppress(Unreadable):
+                    known, home = self.cluster.known, await self.cluster.known.namespace(request.namespace)
+                    class_within_ceiling(pod, Facts(home, known.classes(), tenant=known.tenant(home)), self.policy)
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
             return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
 
@@ -93,7 +97,12 @@ class PodReviewer(Reviewer, frozen=True):
         # 4. Behind our gate it waits for its turn, if it could ever have room or adds nothing to what its gang has. The
         #    leader books it, and opens.
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
-            told, charged = pod_told(decision, *self._usage(decision)), _charged(decision)
+            charged = _charged(decision)
+            usage: tuple[Usage, Usage] = {}, {}
+            if charged is not None:
+                tenant, charge = charged
+                usage = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
+            told = pod_told(decision, *usage)
             if not (told.refusal and charged):
                 return verdict.fitted(told)
             booking = await self._booking(decision, request, *charged)
@@ -164,28 +173,6 @@ class PodReviewer(Reviewer, frozen=True):
         with suppress(Unreadable):
             return bool(labels) and await self.cluster.lookups.is_any_ending(facts.namespace.name, labels)
         return False
-
-    async def _refuse_beyond_ceiling(self, pod: Pod, namespace: str) -> None:
-        """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
-
-        Where that can't be read the pod passes, as it does while we are down: nothing without GPUs waits for us.
-        """
-        if not pod.spec.priority_class_name:
-            return
-        try:
-            home = await self.cluster.known.namespace(namespace)
-        except Unreadable:
-            return
-        facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
-        class_within_ceiling(pod, facts, self.policy)
-
-    def _usage(self, decision: Decision) -> tuple[Usage, Usage]:
-        """Usage that counts against a pod, and what of it is reserved for the queue."""
-        charged = _charged(decision)
-        if charged is None:
-            return {}, {}
-        tenant, charge = charged
-        return usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
 
     async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
         """Book the charge, or refuse it for lack of room; a tenant may want a warning instead."""
@@ -334,23 +321,20 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
 
 
 def _is_held(decision: Decision) -> bool:
-    """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused."""
-    facts = decision.tier_request.facts
-    if not _asks_for_gpus(decision):
-        return _waits_with_gang(decision)
-    return facts.together is None and is_held(decision.tier_request.pod, facts.tenant, decision.charge)
+    """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused.
+
+    A pod without GPUs waits with the pods of its gang that are queued for some: it would begin without them.
+    """
+    asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
+    if _asks_for_gpus(decision):
+        return asked.facts.together is None and is_held(asked.pod, tenant, charge)
+    if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
+        return False
+    return tenant.holds_on(charge.tier, charge.flavor) and gang_with_gpus(asked.facts, asked.policy) is not None
 
 
 def _asks_for_gpus(decision: Decision) -> bool:
     return decision.charge is not None and decision.charge.gpus > 0
-
-
-def _waits_with_gang(decision: Decision) -> bool:
-    """Tell whether other pods of its gang are queued for GPUs: it would begin without them."""
-    asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
-    if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
-        return False
-    return tenant.holds_on(charge.tier, charge.flavor) and gang_with_gpus(asked.facts, asked.policy) is not None
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:

@@ -66,40 +66,36 @@ class RecentDecisions:
         if policy is not self._policy:
             self._policy, self._by_maker = policy, {}
             self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
-        maker, alike = (facts.namespace.name, pod.metadata.controller_uid), _without_number(pod, facts, self._unread)
+
+        # 1. Leave out what tells the pod from its siblings, except what a rule or a shard needs.
+        metadata, maker = pod.metadata, (facts.namespace.name, pod.metadata.controller_uid)
+        number = self._unread - {INDEX} if any(owner.shards for owner in facts.owners) else self._unread
+        alike = structs.replace(
+            metadata,
+            uid="",
+            name="" if metadata.generate_name else _NUMBER.sub("", metadata.name),
+            generate_name=_NUMBER.sub("", metadata.generate_name),
+            labels=_without(number, metadata.labels),
+            annotations=_without(number, metadata.annotations),
+        )
+        without_number = structs.replace(pod, metadata=alike)
+
+        # 2. Find a sibling with the same facts. Nothing is decided by `holders`: a decision has counted it already.
         kept = self._by_maker.get(maker, ())
         for each in kept:
-            # Nothing is decided by `holders`: it is what a decision has counted already.
             same_facts = structs.replace(facts, holders=each.facts.holders) == each.facts
-            if each.pod == alike and same_facts:
+            if each.pod == without_number and same_facts:
                 asked = structs.replace(each.decision.tier_request, pod=pod, facts=facts)
                 return structs.replace(each.decision, tier_request=asked)
+
+        # 3. Decide, and keep that in the place of what was kept longest.
         decision = decide_pod(pod, facts, policy)
         if decision is not None:
-            self._keep(maker, (_Kept(alike, facts, decision), *kept[: MOST_OF_ONE - 1]))
+            self._by_maker.pop(maker, None)
+            if len(self._by_maker) >= MOST_MAKERS:
+                del self._by_maker[next(iter(self._by_maker))]
+            self._by_maker[maker] = (_Kept(without_number, facts, decision), *kept[: MOST_OF_ONE - 1])
         return decision
-
-    def _keep(self, maker: tuple[str, str], kept: tuple[_Kept, ...]) -> None:
-        self._by_maker.pop(maker, None)
-        if len(self._by_maker) >= MOST_MAKERS:
-            del self._by_maker[next(iter(self._by_maker))]
-        self._by_maker[maker] = kept
-
-
-def _without_number(pod: Pod, facts: Facts, unread: frozenset[str]) -> Pod:
-    """Return the pod without what tells it from its siblings, except what a rule or a shard needs."""
-    metadata = pod.metadata
-    number = unread - {INDEX} if any(owner.shards for owner in facts.owners) else unread
-    generated = metadata.generate_name
-    alike = structs.replace(
-        metadata,
-        uid="",
-        name="" if generated else _NUMBER.sub("", metadata.name),
-        generate_name=_NUMBER.sub("", generated),
-        labels=_without(number, metadata.labels),
-        annotations=_without(number, metadata.annotations),
-    )
-    return structs.replace(pod, metadata=alike)
 
 
 def _without(keys: frozenset[str], written: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import msgspec
 from msgspec import structs
@@ -20,15 +21,7 @@ from webhook.admission.reviewer import LookupBudget, RecentDecisions, Reviewer, 
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
-from webhook.objects.group_kind import (
-    COMPOSITE_POD_GROUP,
-    NAMESPACE,
-    POD,
-    POD_GROUP,
-    RESOURCE_CLAIM,
-    SCHEDULING_WORKLOAD,
-    GroupKind,
-)
+from webhook.objects import group_kind
 from webhook.objects.pods import Named
 from webhook.objects.refusal import OBJECT, AdmissionWarning, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read
@@ -49,12 +42,12 @@ CREATE, UPDATE = "CREATE", "UPDATE"
 
 ByOperation = Mapping[str, type[Reviewer]]
 
-TABLE: Mapping[GroupKind, ByOperation] = {
-    POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
-    POD_GROUP: {CREATE: PodGroupReviewer},
-    COMPOSITE_POD_GROUP: {CREATE: PodGroupReviewer},
-    SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
-    RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
+TABLE: Mapping[group_kind.GroupKind, ByOperation] = {
+    group_kind.POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
+    group_kind.POD_GROUP: {CREATE: PodGroupReviewer},
+    group_kind.COMPOSITE_POD_GROUP: {CREATE: PodGroupReviewer},
+    group_kind.SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
+    group_kind.RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
 """Who judges what. TenantQuotas and Namespaces stand apart (`Webhooks._told`): they are only warned about."""
@@ -80,11 +73,13 @@ class Webhooks(msgspec.Struct, frozen=True):
         return await self._answer("mutate", request, seconds)
 
     async def validate(self, request: Request, seconds: float | None = None) -> bytes:
-        written = _written(request)
-        if written == TENANT_QUOTA:
-            return self._told(request, self._judged_tenant)
-        if written == NAMESPACE:
-            return self._told(request, self._judged_namespace)
+        # what is created or updated itself
+        if request.operation in (CREATE, UPDATE) and not request.sub_resource and not isinstance(request, Truncated):
+            kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
+            if kind == TENANT_QUOTA:
+                return self._told(request, self._judged_tenant)
+            if kind == group_kind.NAMESPACE:
+                return self._told(request, self._judged_namespace)
         return await self._answer("validate", request, seconds)
 
     async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
@@ -93,10 +88,13 @@ class Webhooks(msgspec.Struct, frozen=True):
         mode, judged = policy.mode, request
         try:
             async with clock:
-                mode = await self._mode(request.namespace, policy)
+                with suppress(Unreadable):  # the review itself refuses a pod whose namespace can't be read
+                    mode = policy.mode_in((await self.cluster.known.namespace(request.namespace)).labels)
                 judged, verdict = await self._judged(webhook, request, mode, policy)
                 if verdict.refusal is not None and verdict.tenant is None:
-                    verdict = structs.replace(verdict, tenant=await self._tenant(request.namespace))
+                    with suppress(Unreadable):  # logs and metrics name the tenant whose object is refused
+                        tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
+                        verdict = structs.replace(verdict, tenant=tenant.name if tenant else None)
         except TimeoutError:
             if not clock.expired():
                 raise
@@ -104,7 +102,10 @@ class Webhooks(msgspec.Struct, frozen=True):
         self.record(webhook, judged, verdict, mode)
         shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
         if shown.refusal is not None:
-            return review.deny(request, sentence(shown.refusal), _status(shown, shown.refusal), audit)
+            # Controllers take AlreadyExists for what it says, so who is refused for that must read it.
+            status = review.ALREADY_EXISTS if shown.refusal.reason is Reason.NAME_TAKEN else review.FORBIDDEN
+            status = review.TRY_AGAIN if shown.undecided else status
+            return review.deny(request, sentence(shown.refusal), status, audit)
         return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
     def _told(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
@@ -165,24 +166,10 @@ class Webhooks(msgspec.Struct, frozen=True):
             unparsable = Refusal(Reason.INVALID, "unparsable", OBJECT, error=str(error)[:LONGEST_REASON])
             return request, _refused(webhook, unparsable)
 
-    async def _tenant(self, namespace: str) -> str | None:
-        """Return the tenant whose object is refused, for logs and metrics."""
-        try:
-            tenant = self.cluster.known.tenant(await self.cluster.known.namespace(namespace))
-        except Unreadable:
-            return None
-        return tenant.name if tenant else None
-
-    async def _mode(self, namespace: str, policy: TierPolicy) -> Mode:
-        try:
-            return policy.mode_in((await self.cluster.known.namespace(namespace)).labels)
-        except Unreadable:
-            return policy.mode  # the review itself refuses a pod whose namespace can't be read
-
 
 def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
     """Return the reviewer of a request. Raises BadReview where there is none."""
-    kind = GroupKind(request.kind.group, request.kind.kind)
+    kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
     operations = TABLE.get(kind) or (OF_WORKLOADS if kind in kinds.by_kind else {})
     found = operations.get(request.operation)
     if found is None or request.sub_resource:
@@ -199,13 +186,6 @@ def _undecided(problem: str) -> Verdict:
     return Verdict(refusal=Refusal(Reason.INVALID, "undecided", problem=problem), undecided=True)
 
 
-def _written(request: Request) -> GroupKind | None:
-    """The kind of what is created or updated itself."""
-    if request.operation not in (CREATE, UPDATE) or request.sub_resource or isinstance(request, Truncated):
-        return None
-    return GroupKind(request.kind.group, request.kind.kind)
-
-
 def under(mode: Mode, verdict: Verdict) -> Verdict:
     """Soften a verdict by the mode. Audit neither patches, refuses nor warns; Warn makes a warning of a refusal."""
     match mode:
@@ -215,13 +195,6 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
             told = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
             return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, told))
     return verdict
-
-
-def _status(refused: Verdict, refusal: Refusal) -> tuple[int, str]:
-    """Controllers take AlreadyExists for what it says, so who is refused for that must read it."""
-    if refused.undecided:
-        return review.TRY_AGAIN
-    return review.ALREADY_EXISTS if refusal.reason is Reason.NAME_TAKEN else review.FORBIDDEN
 
 
 def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:

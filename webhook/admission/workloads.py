@@ -1,26 +1,33 @@
 """Reviews of workloads: the person who applies one reads the refusal that its pods would get out of sight.
 
 A gang is booked as a whole. What was wrong before is no reason to refuse an update.
+
+At its CREATE a workload's tier is written where others read it: Kueue's label, the class of its pod templates, and the
+rank and queue of a Volcano Job. A class is written only where a second `kubectl apply` of the same manifest leaves it
+alone: all the way down maps. An apply replaces a list as a whole, so it would take the class out again, and a JobSet,
+whose spec is immutable, could not be applied twice. So a workload with a template in a list keeps all of its templates.
 """
 
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.facts import cannot_tell, facts_of_workload, usage_met, workload_as_sent
-from webhook.admission.review import GroupVersionKind, Request
+from webhook.admission.facts import facts_of_workload, needed_to, usage_met, workload_as_sent
+from webhook.admission.patch import add, entries, escaped
+from webhook.admission.review import GroupVersionKind, Operation, Request
 from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
-from webhook.admission.workload_marks import marks
 from webhook.cluster.cluster import Cluster
-from webhook.ledger.protocol import Booked
+from webhook.ledger.protocol import Booked, Ledger
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import AdmissionWarning, Missing, Refused, Unreadable
-from webhook.objects.view import Tree, View, at, read, view, with_at
+from webhook.objects.pods import Named, is_filled_in
+from webhook.objects.refusal import AdmissionWarning, Missing, Refused
+from webhook.objects.view import Tree, at, read, steps, view, with_at
+from webhook.policy.assignment import kueue
 from webhook.policy.assignment.consistency import outranked_workload
-from webhook.policy.assignment.kueue import changed_class
+from webhook.policy.assignment.request import class_asked
+from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
 from webhook.policy.decide_workload import (
     WorkloadDecision,
     counted_while_held,
@@ -30,13 +37,17 @@ from webhook.policy.decide_workload import (
     gang_in_two_tiers,
     growth_told,
     lower_tiers,
+    made_by_another,
     unlisted_in,
 )
-from webhook.policy.quota.charges import Charge, Fit, GangDemand
+from webhook.policy.metadata_keys import due
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, shortfall
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
-from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.workloads.kind_table import KindRow
-from webhook.policy.workloads.workload import is_suspended
+from webhook.policy.values.tier_policy import Mode, Scheduling, TierPolicy
+from webhook.policy.values.tiers import live_class
+from webhook.policy.workloads.templates import TEMPLATE_CLASS
+from webhook.policy.workloads.workload import Member, is_suspended
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -62,18 +73,56 @@ class WorkloadReviewer(Reviewer, frozen=True):
     """Judges a workload, at its CREATE and at each UPDATE."""
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
+        """Return a workload's tier as a patch, if somebody reads it there. Raises Refused for a person's mistake."""
         if request.operation != "CREATE":
             raise not_ours(request)
-        return await marks(request, self.cluster, self.ledger, self.policy)
+
+        # 1. Nothing is looked up where nobody reads it.
+        kind, policy = GroupKind(request.kind.group, request.kind.kind), self.policy
+        forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
+        if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
+            return Verdict()
+
+        # 2. Decide.
+        tree, metadata = workload_as_sent(request.object), read(request.object, Named).metadata
+        row = policy.kinds.by_kind[kind]
+        known = await facts_of_workload(tree, row, metadata, request.namespace, self.cluster, policy)
+        facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
+        if decision is None:
+            return Verdict()
+
+        # 3. Write it for each who reads it: Kueue, whoever reads templates, the Job controller, Volcano.
+        written, applied = _Written(tree), metadata.controller is None
+        if applied or kind == _JOB:
+            written.tell_kueue(decision, facts, policy)
+        if applied and policy.templates == "Mutate":
+            written.classes(decision, facts)
+        more: tuple[Operation, ...] = ()
+        warnings: tuple[AdmissionWarning, ...] = ()
+        if forgives and decision.saving:
+            fields = fields_due(tree, decision.saving)
+            more = tuple(add(f"/spec/{field}", value) for field, value in fields.items())
+            warnings = () if not fields or made_by_another(facts) else (LOST_NODE,)
+        if kind == _VOLCANO_JOB:
+            more = tuple(_volcano_queue(tree, decision, policy))
+            if rank := await _volcano_rank(request, decision, self.ledger):
+                written.class_of("", rank)
+        tenant = facts.tenant.name if facts.tenant else None
+        return Verdict(decision.assignment, (*more, *written.operations()), warnings, tenant=tenant)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Judge a workload. On an update, a mistake that the old object had too is only a warning.
 
         It stays refused where it asks for more GPUs than before.
         """
-        # 1. Judge the object by itself, and what this request writes for Kueue.
-        judged = await self._judged(request.object, request)
-        judged = replace(judged, verdict=_held_to_class(request, judged.verdict, self.policy))
+        # 1. Judge the object by itself. Kueue's label may not get the class of another tier by this request.
+        judged, updated = await self._judged(request.object, request), request.operation == "UPDATE"
+        assigned = judged.verdict.assignment
+        if self.policy.kueue is not None and judged.verdict.refusal is None and assigned is not None:
+            was = read(request.old_object, Named).metadata.labels if updated else {}
+            labels = read(request.object, Named).metadata.labels
+            problem = kueue.changed_class(was, labels, assigned.tier, self.policy)
+            judged = replace(judged, verdict=replace(judged.verdict, refusal=problem))
 
         # 2. Of what will be booked ask whether the name is free.
         if judged.gang is not None:
@@ -81,7 +130,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             judged = replace(judged, verdict=await with_free_name(judged.verdict, request, plural, self.cluster))
 
         # 3. Book a create; and an update of which nothing can be said.
-        verdict, updated = judged.verdict, request.operation == "UPDATE"
+        verdict = judged.verdict
         if not updated or not (verdict.refusal or verdict.warnings or judged.decision):
             return await self._booked(judged, None, request, mode)
 
@@ -89,7 +138,10 @@ class WorkloadReviewer(Reviewer, frozen=True):
         #    update what they reconcile all the time.
         before = await self._judged(request.old_object, request)
         fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
-        fresh += self._no_room(judged, before)
+        decision, tenant = judged.decision, judged.tenant
+        if decision is not None and tenant is not None and not tenant.charged_elsewhere and judged.runs:
+            # what has no room now
+            fresh += growth_told(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
         judged = replace(judged, verdict=replace(verdict, warnings=fresh))
 
         # 5. Let the mistake stay that was there before, unless it grows or begins to run.
@@ -136,13 +188,6 @@ class WorkloadReviewer(Reviewer, frozen=True):
         verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
         return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
 
-    def _no_room(self, judged: Judged, before: Judged) -> tuple[AdmissionWarning, ...]:
-        """Return the warnings of a change that asks for more than has room now."""
-        decision, tenant = judged.decision, judged.tenant
-        if decision is None or tenant is None or tenant.charged_elsewhere or not judged.runs:
-            return ()
-        return growth_told(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
-
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
         """Usage that counts against a workload, and what of it is reserved for the queue."""
         charge = decision.leading.charge
@@ -155,8 +200,11 @@ class WorkloadReviewer(Reviewer, frozen=True):
         It is booked at a lower tier if the tenant demotes.
         """
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
-        if gang is None or decision is None or tenant is None or verdict.refusal or not _grown(gang, before):
+        if gang is None or decision is None or tenant is None or verdict.refusal:
             return verdict
+        was = _by_row(before.charges) if before else {}
+        if all(gpus <= was.get(row, Decimal(0)) for row, gpus in _by_row(gang.charges).items()):
+            return verdict  # what was admitted needs no room again
         if mode is Mode.Enforce and decision.waits:
             return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
         booking, dry_run = gang_booking(request, gang, tenant, self.policy.tiers), request.dry_run or mode is Mode.Audit
@@ -183,22 +231,6 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 
-def _held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
-    """The verdict on a workload; refused where this request writes the class of another tier into Kueue's label."""
-    if policy.kueue is None or verdict.refusal is not None or verdict.assignment is None:
-        return verdict
-    before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
-    after = read(request.object, Named).metadata.labels
-    problem = changed_class(before, after, verdict.assignment.tier, policy)
-    return replace(verdict, refusal=problem)
-
-
-def _grown(gang: GangDemand, before: GangDemand | None) -> bool:
-    """Tell whether it asks for more of anything than it did: what was admitted needs no room again."""
-    was = _by_row(before.charges) if before else {}
-    return any(gpus > was.get(key, Decimal(0)) for key, gpus in _by_row(gang.charges).items())
-
-
 def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], Decimal]:
     sums: dict[tuple[str | None, str | None], Decimal] = {}
     for each in charges:
@@ -210,19 +242,6 @@ def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], 
 SCALE = "scale"
 
 
-class _ScaleSpec(View, frozen=True):
-    """The wished number of replicas; zero is absent on the wire."""
-
-    replicas: Any = None
-
-
-class _Scale(View, frozen=True):
-    """An object of autoscaling/v1."""
-
-    metadata: Metadata = Metadata()
-    spec: _ScaleSpec = _ScaleSpec()
-
-
 async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
     """The update of the workload that a scale makes; the request itself where no row has such a scale.
 
@@ -232,33 +251,125 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
     row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
     if row is None:
         return request
-    scale = read(request.object, _Scale)
-    replicas = 0 if scale.spec.replicas is None else scale.spec.replicas
-    stored = await _stored(request, scale.metadata.uid, row, cluster)
+    scale: Tree = msgspec.json.decode(request.object)
+    replicas = at(scale, "spec.replicas") or 0  # zero is absent on the wire
+
+    # The workload as it is now: the API server compares what it writes with that, or asks again.
+    with needed_to("tell what is scaled"):
+        stored = await cluster.lookups.stored_workload(request.namespace, request.name, row)
+        metadata = view(stored, Named).metadata
+        if metadata.uid != at(scale, "metadata.uid"):
+            shown = f"{row.kind}/{request.name[:63]}"
+            raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
+
+    # A change of its spec is its next generation.
+    scaled = with_at(stored, row.scale, replicas)
+    if at(stored, row.scale) != replicas:
+        scaled = with_at(scaled, "metadata.generation", (metadata.generation or 1) + 1)
     return replace(
         request,
         kind=GroupVersionKind(row.group, request.resource.version, row.kind),
         sub_resource="",
-        object=msgspec.Raw(msgspec.json.encode(_scaled(stored, row, replicas))),
+        object=msgspec.Raw(msgspec.json.encode(scaled)),
         old_object=msgspec.Raw(msgspec.json.encode(stored)),
     )
 
 
-async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) -> Tree:
-    """The workload as it is now: the API server compares what it writes with that, or asks again."""
-    shown = f"{row.kind}/{request.name[:63]}"
-    try:
-        found = await cluster.lookups.stored_workload(request.namespace, request.name, row)
-        if view(found, Named).metadata.uid != uid:
-            raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
-    except Unreadable as problem:
-        raise Refused.of(cannot_tell(problem, "tell what is scaled")) from problem
-    return found
+_VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
+_JOB = GroupKind("batch", "Job")
+"""Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
 
 
-def _scaled(stored: Tree, row: KindRow, replicas: object) -> Tree:
-    """The workload with so many replicas. A change of its spec is its next generation."""
-    after = with_at(stored, row.scale, replicas)
-    if at(stored, row.scale) == replicas:
-        return after
-    return with_at(after, "metadata.generation", (view(stored, Named).metadata.generation or 1) + 1)
+class _Written:
+    """Gathers what to write on a workload and its templates, so that each absent map is made once."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._labels: dict[str, dict[str, str]] = {}
+        self._annotations: dict[str, dict[str, str]] = {}
+        self._classes: dict[str, str] = {}
+
+    def tell_kueue(self, decision: WorkloadDecision, facts: Facts, policy: TierPolicy) -> None:
+        """The label on what Kueue queues, and on the templates into which Kueue would copy it later."""
+        own, name = facts.owners[0], kueue.workload_class_due(facts.owners[0], decision.assignment)
+        if name is None or not kueue.queues_workload(facts, policy):
+            return
+        copies = own.members if own.row.kueue == "Copies" else ()
+        for path in ("", *(member.path for member in copies if self._reaches(member))):
+            self._labels.setdefault(path, {})[kueue.PRIORITY_CLASS] = name
+            self._annotations.setdefault(path, {})[kueue.QUEUE_CLASS] = name
+
+    def classes(self, decision: WorkloadDecision, facts: Facts) -> None:
+        """The class of each template that is ours and names none; of all of them or of none."""
+        placed = {id(member.template): member for member in facts.owners[0].members}
+        members = [(placed[id(each.tier_request.pod)], each) for each in decision.decisions]
+        for member, each in members if all(self._reaches(member) for member, _ in members) else ():
+            if each.live is not None and not class_asked(member.template):
+                self.class_of(member.path, each.live.name)
+
+    def class_of(self, path: str, name: str) -> None:
+        """The class of a template, or of the whole object, and that it is ours."""
+        self._classes[path] = name
+        self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
+
+    def operations(self) -> Iterator[Operation]:
+        """Return the patch without what is there already."""
+        for path, name in self._classes.items():
+            if at(at(self._tree, path), "spec.priorityClassName") != name:
+                yield add(f"{_pointer(path)}/spec/priorityClassName", name)
+        for path, annotations in self._annotations.items():
+            there, where = at(at(self._tree, path), "metadata"), f"{_pointer(path)}/metadata"
+            wanted = {"labels": self._labels.get(path, {}), "annotations": annotations}
+            if not isinstance(there, dict):
+                yield add(where, {kind: each for kind, each in wanted.items() if each})
+                continue
+            for kind, each in wanted.items():
+                written = there.get(kind) or {}
+                yield from entries(f"{where}/{kind}", written, due(written, each))
+
+    def _reaches(self, member: Member) -> bool:
+        """Tell whether a template stands in the object itself, whole, and all the way down maps."""
+        template = at(self._tree, member.path) if member.form == "template" else None
+        return isinstance(template, dict) and isinstance(template.get("spec"), dict)
+
+
+def _pointer(path: str) -> str:
+    return "".join(f"/{escaped(step)}" for step in steps(path))
+
+
+def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
+    """The queue of its tier for a Job that names none; its PodGroup and its pods get it from there.
+
+    Volcano's own webhook, which the API server asks before ours, fills in `default`.
+    """
+    tier, there = decision.assignment.tier, at(tree, "spec.queue")
+    wanted = policy.scheduling.get(tier.name, Scheduling()).queue if tier else None
+    if wanted is None or wanted.system != "Volcano":
+        return
+    if not there or (there == "default" and is_filled_in(tree, "spec", "queue")):
+        yield add("/spec/queue", wanted.name)
+
+
+async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Ledger) -> str:
+    """The class by which Volcano is to rank a Job; "" where a person has named one, or it has no tier.
+
+    Volcano ranks Jobs by the class of their PodGroups alone, which it takes from the Job's `spec.priorityClassName`. A
+    Job without one has the priority of the cluster's default class, whatever its pods have (Volcano's priority plugin).
+    Of one that its tenant's quota demotes, the class of the tier to which it will be, by what is booked at this moment.
+    """
+    live, of_pods, tenant = decision.leading.live, decision.leading.tier_request, decision.facts.tenant
+    if live is None or decision.own.class_name:
+        return ""
+    short: Booked | Shortfall | None = None
+    if tenant and tenant.demotes and decision.gang is not None:
+        booking = gang_booking(request, decision.gang, tenant, of_pods.policy.tiers)
+        short = await ledger.book(booking, dry_run=True)
+    elif tenant and tenant.demotes and (charge := decision.leading.charge):
+        # the first pod of a workload that is no gang
+        of_one = decision.leading.least
+        one_pod = replace(charge, gpus=of_one.gpus) if of_one else charge
+        short = shortfall([one_pod], tenant, ledger.usage(tenant, decision.shared))
+    lower = next(lower_tiers(decision, short), None) if isinstance(short, Shortfall) else None
+    if lower is None:
+        return live.name
+    return live_class(lower, of_pods.facts.classes, adoption=of_pods.policy.adoption).name

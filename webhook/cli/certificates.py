@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from certs.files import CERTIFICATE, KEY, CertificateFiles, make_files
 from certs.make import utc_now
-from certs.source import Bundle, CertificateError, describe
+from certs.source import CERTIFICATE, KEY, Bundle, CertificateError, CertificateFiles, describe, make_files
 from webhook.cli.output import fail
 
 LONGEST_NAME = 253

@@ -10,10 +10,8 @@ import typer
 
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.output import fail
-from webhook.kube.client import Client
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Failed, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
 from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
 from webhook.objects.view import Tree
 

@@ -10,11 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import served_version, server_version
-from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Reflectors, Source, Store
-from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read, view
 from webhook.policy.values.gpu_supply import Version
@@ -90,22 +88,19 @@ async def device_classes(client: Client) -> Classes:
 
 def device_class(tree: object) -> DeviceClass:
     """A DeviceClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
-    return _of(view(tree, _DeviceClass))
+    found = view(tree, _DeviceClass)
+    expressions = tuple(each.cel.expression for each in found.spec.selectors)
+    name, made = found.metadata.name, found.metadata.creation_timestamp or ""
+    return DeviceClass(name, expressions, found.spec.extended_resource_name, created=made)
+
+
+async def _read(raw: msgspec.Raw) -> DeviceClass:
+    return device_class(msgspec.json.decode(raw))
 
 
 def _with_slices(classes: Classes, drivers: Collection[str]) -> Classes:
     found = frozenset(drivers)
     return {name: replace(each, found=found.intersection(each.unknown_drivers)) for name, each in classes.items()}
-
-
-async def _read(raw: msgspec.Raw) -> DeviceClass:
-    return _of(read(raw, _DeviceClass))
-
-
-def _of(found: _DeviceClass) -> DeviceClass:
-    expressions = tuple(each.cel.expression for each in found.spec.selectors)
-    name, made = found.metadata.name, found.metadata.creation_timestamp or ""
-    return DeviceClass(name, expressions, found.spec.extended_resource_name, created=made)
 
 
 _OF_GPUS = re.compile(r"(?:.*/)?(?:.*gpu.*|.*cuda.*|vram.*)", re.IGNORECASE)

@@ -9,33 +9,23 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar
 
 import msgspec
 from msgspec import structs
 
+from webhook.cluster import views
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.owners import Owner, complete_workload, completed_owner, links, require_named
 from webhook.cluster.pod_informer import RUNNING, SeenPod, seen_pod
-from webhook.cluster.views import (
-    ResourceQuota,
-    claimed_object,
-    devices_in,
-    group_of,
-    native_quota,
-    schedulers_group_of,
-)
 from webhook.cluster.watched import Watched, in_time
-from webhook.kube.client import METADATA, Client
+from webhook.kube.client import METADATA, Client, listed_objects, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import NoSuchApi, NotFound
-from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
-from webhook.kube.wire import listed_objects
-from webhook.objects.group_kind import COMPOSITE_POD_GROUP, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
-from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
+from webhook.objects.group_kind import POD_GROUP, GroupKind
+from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import Tree, View, read, view
@@ -43,7 +33,7 @@ from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group
 from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
-from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup, named_groups
+from webhook.policy.workloads.pod_groups import GroupSource, named_groups
 from webhook.policy.workloads.workload import Devices, Workload
 
 log = logging.getLogger(__name__)
@@ -68,20 +58,12 @@ class _Deletion(View, frozen=True):
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
 
-    def is_ending(self, now: datetime) -> bool:
-        """Tell whether it ends soon. A lost node never ends its pods.
-
-        The limit is twice the grace period, as in the quota of Kubernetes.
-        """
-        grace = timedelta(seconds=self.deletion_grace_period_seconds or 0)
-        return self.deletion_timestamp is not None and now < self.deletion_timestamp + grace
-
 
 class _Deleted(View, frozen=True):
     metadata: _Deletion = _Deletion()
 
 
-class LiveLookups(msgspec.Struct, frozen=True):
+class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
     """Look up objects of an API server. Answers are kept for a moment, and `fresh` leaves out what was read before.
 
     Reviews that come together share a look-up, as long as it began after all of them: a pod that is created after its
@@ -121,13 +103,10 @@ class LiveLookups(msgspec.Struct, frozen=True):
         async with in_time(shown):
             return await self._named(row.group, row.plural, namespace, name, shown)
 
-    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
-            shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
-            async with in_time(shown):
-                return await self._named(runtime.group, runtime.plurals[kind], home, name, shown)
-
-        return await complete_workload(tree, row, read)
+    async def runtime(self, kinds: RuntimeKinds, kind: str, namespace: str, name: str) -> Tree:
+        shown, home = f"{kind}/{name[:63]}", None if kind in kinds.cluster_wide else namespace
+        async with in_time(shown):
+            return await self._named(kinds.group, kinds.plurals[kind], home, name, shown)
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
         """Tell whether the name is taken. The answer is no where that can't be read: the API server looks after us."""
@@ -143,40 +122,15 @@ class LiveLookups(msgspec.Struct, frozen=True):
     async def pod_group(self, namespace: str, name: str) -> Group:
         def reading(tree: Tree) -> Group:
             found = view(tree, PodGroup)
-            return group_of(found, name, prioritized=found.spec.priority is not None)
+            return views.group_of(found, name, prioritized=found.spec.priority is not None)
 
-        return await self._object(POD_GROUP, namespace, name, reading)
-
-    async def composite_pod_group(self, namespace: str, name: str) -> Group | None:
-        def reading(tree: Tree) -> Group:
-            return group_of(view(tree, PodGroup), name, prioritized=True)
-
-        with suppress(Missing):
-            return await self._object(COMPOSITE_POD_GROUP, namespace, name, reading)
-        return None
-
-    async def pod_group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        def reading(tree: Tree) -> SchedulingWorkload:
-            return view(tree, SchedulingWorkload)
-
-        with suppress(Missing):
-            found = await self._object(SCHEDULING_WORKLOAD, namespace, reference.workload_name, reading)
-            return found.template(reference.template)
-        return None
-
-    async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        def reading(tree: Tree) -> SchedulersGroup:
-            return schedulers_group_of(tree, source, name)
-
-        with suppress(Missing):
-            return await self._object(source.kind, namespace, name, reading)
-        return SchedulersGroup(source, name)
+        return await self.one(POD_GROUP, namespace, name, reading)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         async def read() -> tuple[Devices, ...]:
-            kind, name = claimed_object(claim)
+            kind, name = views.claimed_object(claim)
             tree = await self._named(GROUP, f"{kind.lower()}s", namespace, name, f"{kind}/{name}")
-            return devices_in(tree, namespace, claim)
+            return views.devices_in(tree, namespace, claim)
 
         async with in_time(claim.source):
             found: tuple[Devices, ...] = await self.objects.get((namespace, claim), read, self.since)
@@ -198,8 +152,13 @@ class LiveLookups(msgspec.Struct, frozen=True):
         return [each for each in found if each.controller_uid == controller]
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        now = datetime.now(UTC)
-        return any(read(raw, _Deleted).metadata.is_ending(now) for raw in await self._labelled(namespace, labels))
+        """Tell whether one ends soon. A lost node never ends its pods, so the limit is that of the in-tree quota."""
+        for raw in await self._labelled(namespace, labels):
+            ending = read(raw, _Deleted).metadata
+            grace = timedelta(seconds=ending.deletion_grace_period_seconds or 0)  # once more: twice in all
+            if ending.deletion_timestamp is not None and datetime.now(UTC) < ending.deletion_timestamp + grace:
+                return True
+        return False
 
     async def _labelled(self, namespace: str, labels: Mapping[str, str]) -> list[msgspec.Raw]:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -211,7 +170,7 @@ class LiveLookups(msgspec.Struct, frozen=True):
     async def native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
         async def read_all() -> tuple[NativeQuota, ...]:
             pages = self.client.list_pages(path("v1", "resourcequotas", namespace))
-            found = [native_quota(read(raw, ResourceQuota)) async for raw in listed_objects(pages)]
+            found = [views.native_quota(read(raw, views.ResourceQuota)) async for raw in listed_objects(pages)]
             return tuple(each for each in found if each is not None)
 
         try:
@@ -224,18 +183,18 @@ class LiveLookups(msgspec.Struct, frozen=True):
     async def _chain(
         self, namespace: str, first: OwnerReference, kinds: KindTable
     ) -> tuple[tuple[OwnerReference, Workload], ...]:
-        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
+        async def fetch(reference: OwnerReference, row: KindRow) -> views.Owner | None:
             # By all that a reference says, so that a forged one never meets a true one's answer.
             key = (namespace, kinds, reference)
-            found: Owner | None = await self.objects.get(
+            found: views.Owner | None = await self.objects.get(
                 key, lambda: self._owner(namespace, reference, row), self.owners_since
             )
             return found
 
         async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
-            return await links(first, kinds, fetch)
+            return await views.links(first, kinds, fetch)
 
-    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
+    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> views.Owner | None:
         """Return the owner; None where its API is not served: nothing of that kind can exist, and the chain ends.
 
         Raises Unreadable where the reference is forged: one object of a megabyte would be kept for each UID that
@@ -246,11 +205,11 @@ class LiveLookups(msgspec.Struct, frozen=True):
             tree = await self._at(place, f"owner {reference.kind}/{reference.name}")
         except NoSuchApi:
             return None
-        found = await completed_owner(self, namespace, tree, row)
-        require_named(found, reference)
+        found = await views.completed_owner(self, namespace, tree, row)
+        views.require_named(found, reference)
         return found
 
-    async def _object(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
+    async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
         """Return what is read of an object, which may have been kept. Raises Missing, Unreadable."""
         shown = f"{kind}/{name[:LONGEST_NAME]}"
 

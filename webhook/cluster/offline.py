@@ -6,25 +6,16 @@ exists.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 from msgspec import structs
 
+from webhook.cluster import views
 from webhook.cluster.cluster import Cluster, Lookups
 from webhook.cluster.device_class_informer import device_class
-from webhook.cluster.owners import Owner, complete_workload, completed_owner, links
-from webhook.cluster.views import (
-    ResourceQuota,
-    claimed_object,
-    devices_in,
-    group_of,
-    native_quota,
-    priority_class,
-    schedulers_group_of,
-)
-from webhook.objects.group_kind import COMPOSITE_POD_GROUP, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.group_kind import POD_GROUP, GroupKind
 from webhook.objects.manifests import FROM_FILE, Manifest
-from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
+from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import Tree, view
@@ -37,9 +28,11 @@ from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
-from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
+from webhook.policy.workloads.pod_groups import GroupSource
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.sentences.sentence import told
+
+T = TypeVar("T")
 
 
 class ManifestStore:
@@ -164,7 +157,7 @@ def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceClust
     Raises Refused where a Namespace, a PriorityClass, a DeviceClass or a TenantQuota among them is broken.
     """
     store = ManifestStore(objects)
-    classes = classes_in(tiers, map(priority_class, store.of("scheduling.k8s.io", "PriorityClass")))
+    classes = classes_in(tiers, map(views.priority_class, store.of("scheduling.k8s.io", "PriorityClass")))
     device_classes = {each.name: each for each in map(device_class, store.of(GROUP, "DeviceClass"))}
     namespaces = _namespaces(store)
     tenants = tuple(by_age(read_tenant(tree) for tree in store.of("gpu-tiers.dev", "TenantQuota")))
@@ -181,7 +174,7 @@ def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, P
     return {each.name: each for each in (*SYSTEM, *given, *of_tiers)}
 
 
-class Files:
+class Files(views.ObjectLookups):
     """Look-ups among objects that don't change.
 
     `workloads` completes the owners among them where their runtimes are elsewhere.
@@ -204,61 +197,41 @@ class Files:
         Files have no UIDs: where one is missing, kind and name must do.
         """
 
-        async def fetch(reference: OwnerReference, row: KindRow) -> Owner:
+        async def fetch(reference: OwnerReference, row: KindRow) -> views.Owner:
             return await self._owner(namespace, reference, row)
 
         key = (namespace, first, kinds)
         if key not in self._chains:
-            chain = await links(self._store.with_uid(namespace, first), kinds, fetch)
+            chain = await views.links(self._store.with_uid(namespace, first), kinds, fetch)
             self._chains[key] = tuple(owner for _, owner in chain)
         return self._chains[key]
 
     async def stored_workload(self, namespace: str, name: str, row: KindRow) -> Tree:
         return self._store.one(row.group_kind, namespace, name)
 
-    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
-            return self._store.one(GroupKind(runtime.group, kind), namespace, name)
+    async def runtime(self, kinds: RuntimeKinds, kind: str, namespace: str, name: str) -> Tree:
+        return self._store.one(GroupKind(kinds.group, kind), namespace, name)
 
-        return await complete_workload(tree, row, read)
+    async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
+        return reading(self._store.one(kind, namespace, name))
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:  # noqa: ARG002
         """No: what stands in files is to be created."""
         return False
 
     async def pod_group(self, namespace: str, name: str) -> Group:
-        return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
-
-    async def composite_pod_group(self, namespace: str, name: str) -> Group | None:
-        try:
-            found = view(self._store.one(COMPOSITE_POD_GROUP, namespace, name), PodGroup)
-            return group_of(found, name, prioritized=True)
-        except Missing:
-            return None
-
-    async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        try:
-            return schedulers_group_of(self._store.one(source.kind, namespace, name), source, name)
-        except Missing:
-            return SchedulersGroup(source, name)
-
-    async def pod_group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        try:
-            found = view(self._store.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name), SchedulingWorkload)
-        except Missing:
-            return None
-        return found.template(reference.template)
+        return views.group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
 
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
-        found = (view(tree, ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
-        quotas = (native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
+        found = (view(tree, views.ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
+        quotas = (views.native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
         return tuple(each for each in quotas if each is not None)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        kind, name = claimed_object(claim)
+        kind, name = views.claimed_object(claim)
         tree = self._store.one(GroupKind(GROUP, kind), namespace, name)
         try:
-            return devices_in(tree, namespace, claim)
+            return views.devices_in(tree, namespace, claim)
         except Refused as refused:
             raise Unreadable(f"{claim.source} can't be read: {told(refused)}") from refused
 
@@ -278,10 +251,10 @@ class Files:
         """No: a pod in a file is not being deleted."""
         return False
 
-    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
+    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> views.Owner:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         tree = {**tree, "metadata": {**tree["metadata"], "uid": uid_of(tree) or reference.uid}}
-        owner = await completed_owner(self._workloads, namespace, tree, row)
+        owner = await views.completed_owner(self._workloads, namespace, tree, row)
         return structs.replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
 

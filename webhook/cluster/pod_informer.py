@@ -2,11 +2,13 @@
 
 A pod counts until it has succeeded or failed, is gone, or has overrun its deletion by its grace period once more. The
 in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion holds nothing.
-The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py.
+The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py. `end_of` follows
+one pod until its containers have ended.
 
 Whether a pod has work to lose is told without its owners: mutate has read them and left its finding on the pod.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -14,46 +16,20 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, listed_objects, metadata_of, path
 from webhook.kube.errors import NotFound
-from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Reflectors, Source
-from webhook.kube.wire import listed_objects, metadata_of
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Pod, PodSpec, Quantity
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
 from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.checkpoint.hook_kinds import tells
+from webhook.policy.checkpoint.work_lost import ContainerEnd
 from webhook.policy.classification.classify import classify
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.sentences.sentence import sentence
-
-
-def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
-    """Tell whether a pod has work to lose: a training pod, and any pod with a hook of ours that waits for a save.
-
-    It is training where its annotation `assigned-by` says that its type gave it its tier, else by what it shows.
-    """
-    written = read_assigned_by(pod.metadata.annotations)
-    if written and written.workload_type:
-        trains = written.workload_type == WorkloadType.TRAINING
-    else:
-        trains = type_shown(pod, policy) is WorkloadType.TRAINING
-    hooks = (each.lifecycle.pre_stop for each in pod.spec.containers if each.lifecycle and each.lifecycle.pre_stop)
-    return trains or any(map(tells, hooks))
-
-
-def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
-    """Return the type that the kind of its controller shows, or the pod itself."""
-    owner = pod.metadata.controller
-    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
-    if row is not None and row.type is not None:
-        return row.type
-    evidence = classify(pod, (), policy.kinds)
-    return evidence.type if evidence else None
-
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +52,21 @@ class _Period(View, frozen=True):
     started_at: datetime | None = None
 
 
+class _Terminated(_Period, frozen=True):
+    finished_at: datetime | None = None
+    message: str = ""
+    exit_code: int = 0
+
+
 class _ContainerState(View, frozen=True):
     running: _Period | None = None
-    terminated: _Period | None = None
+    terminated: _Terminated | None = None
 
 
 class _ContainerStatus(View, frozen=True):
-    """Since when a container runs, or ran until it ended."""
+    """Since when a container runs, or ran until it ended, and how."""
 
+    name: str = ""
     state: _ContainerState = _ContainerState()
 
 
@@ -180,6 +163,30 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     return read(raw, SeenPod)
 
 
+def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
+    """Tell whether a pod has work to lose: a training pod, and any pod with a hook of ours that waits for a save.
+
+    It is training where its annotation `assigned-by` says that its type gave it its tier, else by what it shows.
+    """
+    written = read_assigned_by(pod.metadata.annotations)
+    if written and written.workload_type:
+        trains = written.workload_type == WorkloadType.TRAINING
+    else:
+        trains = type_shown(pod, policy) is WorkloadType.TRAINING
+    hooks = (each.lifecycle.pre_stop for each in pod.spec.containers if each.lifecycle and each.lifecycle.pre_stop)
+    return trains or any(map(tells, hooks))
+
+
+def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
+    """Return the type that the kind of its controller shows, or the pod itself."""
+    owner = pod.metadata.controller
+    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
+    if row is not None and row.type is not None:
+        return row.type
+    evidence = classify(pod, (), policy.kinds)
+    return evidence.type if evidence else None
+
+
 class PodInformer(Reflectors, Generic[T]):
     """Follows all pods.
 
@@ -234,3 +241,52 @@ class PodInformer(Reflectors, Generic[T]):
         except Refused as refused:
             log.warning("pod not counted", {"reason": sentence(refused.refusal)})
             return None
+
+
+LONGEST = 3600.0
+"""Seconds for which the end of a pod is waited for: a grace period is rarely longer."""
+
+
+class _AnyPod(View, frozen=True):
+    status: _Status = _Status()
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The ends of a pod's containers by name; `seen`: all of them were seen to have ended."""
+
+    containers: Mapping[str, ContainerEnd]
+    seen: bool
+
+
+async def end_of(client: Client, namespace: str, name: str, uid: str) -> Ended:
+    """Wait until the containers of a pod have ended, or until it is gone."""
+    last, reached = Ended({}, seen=False), asyncio.Event()
+
+    async def project(raw: msgspec.Raw) -> Ended:
+        statuses = read(raw, _AnyPod).status.container_statuses
+        ends: dict[str, ContainerEnd] = {}
+        for each in statuses:
+            if end := each.state.terminated:
+                finished_at = end.finished_at.timestamp() if end.finished_at else None
+                ends[each.name] = ContainerEnd(end.message, end.exit_code, finished_at)
+        return Ended(ends, seen=bool(statuses) and len(ends) == len(statuses))
+
+    def changed(key: str, found: Ended | None) -> None:
+        nonlocal last
+        if key == uid:
+            last = found or last
+            if found is None or found.seen:
+                reached.set()
+
+    source = Source(path("v1", "pods", namespace), {"fieldSelector": f"metadata.name={name}"}, key="uid")
+    reflector = Reflector(client, source, project, changed, lambda found: changed(uid, found.get(uid)))
+    following = asyncio.create_task(reflector.run())
+    try:
+        async with asyncio.timeout(LONGEST):
+            await reached.wait()
+    except TimeoutError:
+        pass
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    return last

@@ -6,11 +6,9 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.listed import GpuNode
 from webhook.cluster.pod_informer import RUNNING, SeenPod, has_work_to_lose, type_shown
-from webhook.kube.client import Client
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
+from webhook.kube.client import Client, listed_objects, path
 from webhook.objects.pods import Container, OwnerReference, PodClaim
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
@@ -93,11 +91,9 @@ async def no_claims(namespace: str, claim: PodClaim) -> tuple[Devices, ...]:  # 
     return ()
 
 
-async def list_pods(
-    client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
-) -> AsyncIterator[PodSummary]:
-    """The pods of a namespace or of all that have not ended, page by page. Raises ApiError."""
-    async for _, summary in pods_with_json(client, policy, claims, namespace):
+async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> AsyncIterator[PodSummary]:
+    """The pods that have not ended, page by page. Raises ApiError."""
+    async for _, summary in pods_with_json(client, policy, claims):
         yield summary
 
 

@@ -1,11 +1,22 @@
-"""Views of single objects of a cluster: PriorityClasses, groups of pods, resource claims and ResourceQuotas."""
+"""Views of single objects of a cluster: PriorityClasses, groups of pods, resource claims, ResourceQuotas and owners.
+
+Owners are walked from a pod to what made it, by controllerRef, and the object must have the UID that the reference
+names. The API server does not check owner references, so anybody may name a real Job's UID beside another name.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
-from webhook.objects.podgroups import PodGroup
-from webhook.objects.pods import Metadata, PodClaim
+from webhook.cluster.cluster import Lookups
+from webhook.objects.group_kind import COMPOSITE_POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
+from webhook.objects.pods import LONGEST_UID, Metadata, Named, OwnerReference, PodClaim
 from webhook.objects.quantities import quantity
-from webhook.objects.refusal import Reason, Refused
+from webhook.objects.refusal import Missing, Reason, Refused, Unreadable
 from webhook.objects.view import Tree, View, at, view
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.quota.native_quotas import PRIORITY_CLASS, REQUESTS, NativeQuota
@@ -13,8 +24,14 @@ from webhook.policy.values.facts import Group
 from webhook.policy.values.tenants import Operator, Requirement
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.claims import Claim, ClaimTemplate, devices_of
+from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
-from webhook.policy.workloads.workload import Devices
+from webhook.policy.workloads.workload import Devices, Workload, workload
+from webhook.sentences.sentence import sentence
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class _Class(View, frozen=True):
@@ -42,13 +59,6 @@ def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
         pods=_count(at(found.spec.scheduling_policy.gang, "minCount")),
         claims=found.spec.resource_claims,
     )
-
-
-def schedulers_group_of(tree: Tree, source: GroupSource, name: str) -> SchedulersGroup:
-    """Return the PodGroup of Volcano, KAI or the coscheduling plugin."""
-    class_name = at(tree, "spec.priorityClassName")
-    pods = _count(at(tree, "spec.minMember"))
-    return SchedulersGroup(source, name, pods, class_name if isinstance(class_name, str) else "")
 
 
 def _count(found: object) -> int:
@@ -119,3 +129,125 @@ def native_quota(found: ResourceQuota) -> NativeQuota | None:
     return NativeQuota(
         found.metadata.name, tuple(Requirement(PRIORITY_CLASS, line.operator, line.values) for line in classes), free
     )
+
+
+LONGEST = 8
+"""Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """An object that owns, and the controller that it has itself."""
+
+    workload: Workload
+    controller: OwnerReference | None
+
+
+FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
+"""Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
+
+
+async def links(
+    first: OwnerReference, kinds: KindTable, fetch: FetchOwner
+) -> tuple[tuple[OwnerReference, Workload], ...]:
+    """Return the owners upwards from `first`, each with the reference that names it. Raises Unreadable.
+
+    The chain ends at a kind that the table or the API server has not.
+    """
+    found: dict[str, tuple[OwnerReference, Workload]] = {}
+    reference: OwnerReference | None = first
+    while reference is not None and (row := kinds.by_kind.get(GroupKind(reference.group, reference.kind))) is not None:
+        shown = f"owner {reference.kind}/{reference.name[:63]}"
+        if len(reference.uid) > LONGEST_UID:
+            raise Unreadable(f"{shown} is named with a uid of {len(reference.uid)} characters")
+        if reference.uid in found:
+            raise Unreadable(f"{shown} is among its own owners")
+        if len(found) == LONGEST:
+            raise Unreadable(f"{shown} is number {LONGEST + 1} in a chain of owners; {LONGEST} are read at most")
+        owner = await fetch(reference, row)
+        if owner is None:
+            break
+        require_named(owner, reference)
+        found[reference.uid] = (reference, owner.workload)
+        reference = owner.controller
+    return tuple(found.values())
+
+
+def require_named(owner: Owner, reference: OwnerReference) -> None:
+    """Raises Unreadable where the object is not the one that the reference names."""
+    if owner.workload.uid != reference.uid:
+        shown = f"owner {reference.kind}/{reference.name[:63]}"
+        raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
+
+
+async def completed_owner(lookups: Lookups, namespace: str, tree: Tree, row: KindRow) -> Owner:
+    """An object as an owner, with the runtime that it names.
+
+    Where a count in it is none it is taken as it stands, for the review of the workload refuses that.
+    """
+    with suppress(Refused):
+        tree, _ = await lookups.completed(namespace, tree, row)
+    return owner_of(tree, row)
+
+
+def owner_of(tree: Tree, row: KindRow) -> Owner:
+    """An object as an owner.
+
+    An owner with a broken template has no members: its labels and its kind still count, and the review of the
+    workload itself refuses the template.
+    """
+    metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
+    try:
+        found = workload(tree, row)
+    except Refused as refused:
+        log.info("owner without members", {"owner": f"{row.kind}/{metadata.name}", "reason": sentence(refused.refusal)})
+        found = Workload(row, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
+    return Owner(found, metadata.controller)
+
+
+class ObjectLookups:
+    """The look-ups that read one object. Those of an API server and those of files find it, each in their way."""
+
+    async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
+        """Return what is read of an object. Raises Missing where there is none, and Unreadable."""
+        raise NotImplementedError
+
+    async def runtime(self, kinds: RuntimeKinds, kind: str, namespace: str, name: str) -> Tree:
+        """Return a runtime that a workload names. Raises Unreadable."""
+        raise NotImplementedError
+
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        kinds = row.runtime
+        named = at(tree, f"{kinds.reference}.name") if kinds else None
+        if kinds is None or not isinstance(named, str) or not named:
+            return tree, ""
+        kind = str(at(tree, f"{kinds.reference}.kind") or next(iter(kinds.plurals)))
+        if kind in kinds.plurals and (at(tree, f"{kinds.reference}.apiGroup") or kinds.group) == kinds.group:
+            with suppress(Unreadable):
+                return kinds.merged(tree, await self.runtime(kinds, kind, namespace, named)), ""
+        return tree, f"{kind}/{named}"
+
+    async def composite_pod_group(self, namespace: str, name: str) -> Group | None:
+        def reading(tree: Tree) -> Group:
+            return group_of(view(tree, PodGroup), name, prioritized=True)
+
+        with suppress(Missing):
+            return await self.one(COMPOSITE_POD_GROUP, namespace, name, reading)
+        return None
+
+    async def pod_group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        def reading(tree: Tree) -> SchedulingWorkload:
+            return view(tree, SchedulingWorkload)
+
+        with suppress(Missing):
+            found = await self.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name, reading)
+            return found.template(reference.template)
+        return None
+
+    async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
+        def reading(tree: Tree) -> SchedulersGroup:
+            class_name, pods = at(tree, "spec.priorityClassName"), _count(at(tree, "spec.minMember"))
+            return SchedulersGroup(source, name, pods, class_name if isinstance(class_name, str) else "")
+
+        with suppress(Missing):
+            return await self.one(source.kind, namespace, name, reading)
+        return SchedulersGroup(source, name)

@@ -11,16 +11,16 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
 from webhook.cluster.device_class_informer import DeviceClassInformer
-from webhook.cluster.gpu_nodes import plugged_resources
+from webhook.cluster.listed import plugged_resources
 from webhook.cluster.views import priority_class
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
-from webhook.kube.paths import path
 from webhook.kube.reflector import Informer, Reflector, Reflectors, Source, Store
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Named
@@ -112,6 +112,7 @@ async def in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[N
         raise Unreadable(f"{what} can't be read: {told(error)}") from error
 
 
+@dataclass(eq=False)
 class TenantResolver:
     """The namespaces that are known, and the tenants in force, the oldest first.
 
@@ -119,44 +120,36 @@ class TenantResolver:
     `update` the resolver after each change of namespaces or TenantQuotas.
     """
 
-    def __init__(
-        self,
-        watched: Callable[[str], Namespace | None],
-        look_up: Callable[[str], Awaitable[Namespace | None]],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._watched = watched
-        self._look_up = look_up
-        self._clock = clock
-        self._fresh: TTLCache[str, Namespace] = TTLCache(FRESH_SECONDS, MOST_REMEMBERED, clock)
-        self._looked_up: OrderedDict[str, tuple[float, Namespace]] = OrderedDict()
-        self._tenants: tuple[Tenant, ...] = ()
-        self._names: dict[str, str | None] = {}
+    watched: Callable[[str], Namespace | None]
+    look_up: Callable[[str], Awaitable[Namespace | None]]
+    clock: Callable[[], float] = time.monotonic
+    _looked_up: OrderedDict[str, tuple[float, Namespace]] = field(default_factory=OrderedDict)
+    tenants: Sequence[Tenant] = ()
+    _names: dict[str, str | None] = field(default_factory=dict)
 
-    @property
-    def tenants(self) -> Sequence[Tenant]:
-        return self._tenants
+    def __post_init__(self) -> None:
+        self._fresh: TTLCache[str, Namespace] = TTLCache(FRESH_SECONDS, MOST_REMEMBERED, self.clock)
 
     def update(self, tenants: Iterable[Tenant]) -> None:
         """These tenants are in force, and the watch may have brought or deleted namespaces."""
-        self._tenants = tuple(by_age(tenants))
+        self.tenants = tuple(by_age(tenants))
         self._names.clear()
-        for name in [name for name in self._looked_up if self._watched(name)]:
+        for name in [name for name in self._looked_up if self.watched(name)]:
             del self._looked_up[name]
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace, looked up where the watch has not brought it yet. Raises Unreadable."""
-        return self._watched(name) or await self._fresh.get(name, lambda: self._asked(name))
+        return self.watched(name) or await self._fresh.get(name, lambda: self._asked(name))
 
     def tenant_of(self, namespace: Namespace) -> Tenant | None:
         """The tenant of a namespace: the oldest that selects it, by name where two are of one age."""
-        return tenant_among(self._tenants, namespace.labels)
+        return tenant_among(self.tenants, namespace.labels)
 
     def tenant_name(self, name: str) -> str | None:
         """The name of a namespace's tenant; None where it has none, is gone, or is not known yet."""
         if name in self._names:
             return self._names[name]
-        watched = self._watched(name)
+        watched = self.watched(name)
         found = watched or self._remembered(name)
         tenant = self.tenant_of(found) if found else None
         answer = tenant.name if tenant else None
@@ -168,20 +161,20 @@ class TenantResolver:
         await self._fresh.close()
 
     async def _asked(self, name: str) -> Namespace:
-        found = await self._look_up(name)
+        found = await self.look_up(name)
         self._looked_up.pop(name, None)
         self._names.pop(name, None)
         if found is None:
             raise Unreadable(f"namespace {name} does not exist")
-        if not self._watched(name):
-            self._looked_up[name] = (self._clock() + REMEMBERED_SECONDS, found)
+        if not self.watched(name):
+            self._looked_up[name] = (self.clock() + REMEMBERED_SECONDS, found)
         if len(self._looked_up) > MOST_REMEMBERED:
             self._looked_up.popitem(last=False)
         return found
 
     def _remembered(self, name: str) -> Namespace | None:
         until, found = self._looked_up.get(name, (0.0, None))
-        return found if until > self._clock() else None
+        return found if until > self.clock() else None
 
 
 Labels = Mapping[str, str]
@@ -239,15 +232,12 @@ class NodeInformer(Reflectors):
 
     def _update(self, name: str, found: Labels | None) -> None:
         if found != self._labels.get(name):
-            self._keep(name, found)
+            if found is None:
+                del self._labels[name]
+            else:
+                self._labels[name] = found
             for listener in self._listeners:
                 listener(name)
-
-    def _keep(self, name: str, found: Labels | None) -> None:
-        if found is None:
-            del self._labels[name]
-        else:
-            self._labels[name] = found
 
     def _replace(self, found: Mapping[str, Labels]) -> None:
         for name in self._labels.keys() | found.keys():
@@ -261,11 +251,7 @@ class PluginInformer(NodeInformer):
     """
 
     source = _WHOLE_NODES
-
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
-        self._there: frozenset[str] | None = None
-        self.subscribe(lambda _: self._forget())
+    _there: frozenset[str] | None = None
 
     @property
     def resources(self) -> frozenset[str] | None:
@@ -276,8 +262,9 @@ class PluginInformer(NodeInformer):
             self._there = frozenset(name for each in self._labels.values() for name in each)
         return self._there
 
-    def _forget(self) -> None:
+    def _update(self, name: str, found: Labels | None) -> None:
         self._there = None
+        super()._update(name, found)
 
     async def _projected(self, raw: msgspec.Raw) -> Labels:
         offered = plugged_resources(raw)
@@ -301,15 +288,15 @@ class Watched(Reflectors):
         self.nodes = NodeInformer(client)
         self.plugins = PluginInformer(client)
         self.device_classes = DeviceClassInformer(client)
+        self._others = self.nodes, self.plugins, self.device_classes
         self._resolver = TenantResolver(self._namespaces.store.get, lambda name: stored_namespace(client, name))
         super().__init__(self._classes.reflector, self._namespaces.reflector, quotas.reflector)
 
     async def stop(self) -> None:
         """End the watches; the client stays open."""
         await super().stop()
-        await self.nodes.stop()
-        await self.plugins.stop()
-        await self.device_classes.stop()
+        for each in self._others:
+            await each.stop()
         await self._resolver.close()
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -359,14 +346,12 @@ class Watched(Reflectors):
         return await self._resolver.namespace(name)
 
     def problems(self) -> list[str]:
-        watches = (self.nodes, self.plugins, self.device_classes)
-        return [*super().problems(), *(problem for each in watches for problem in each.problems())]
+        return [*super().problems(), *(problem for each in self._others for problem in each.problems())]
 
     @property
     def silent_seconds(self) -> float:
         """The seconds since the most silent watch said something."""
-        watches = (self.nodes, self.plugins, self.device_classes)
-        return max(super().silent_seconds, *(each.silent_seconds for each in watches))
+        return max(super().silent_seconds, *(each.silent_seconds for each in self._others))
 
     def _changed(self) -> None:
         self._overlaps = None

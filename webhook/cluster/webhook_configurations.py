@@ -10,9 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from webhook.kube.client import Client
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
+from webhook.kube.client import Client, listed_objects, path
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of

@@ -9,16 +9,15 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import msgspec
 
 from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
-from webhook.kube.client import Client
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import ApiError, Conflict, Forbidden, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree
@@ -79,24 +78,20 @@ def rendered_for(tree: Tree) -> RenderedFor | None:
 async def problem_of_writing(client: Client, place: Place, there: Tree | None, wanted: Tree | None) -> str | None:
     """Bring what is stored into step; without `wanted` delete it. A sentence where it can't be done."""
     try:
-        await _write(client, place, there, wanted)
+        if there is None and wanted is not None:
+            await client.create(path("v1", "resourcequotas", place.namespace), wanted)
+        elif there is not None and wanted is None:
+            await client.delete(place.path, version=there["metadata"]["resourceVersion"])
+        elif there is not None and wanted is not None and not _in_step(there, wanted):
+            labels = {**(there["metadata"].get("labels") or {}), **LABELS}
+            owners = wanted["metadata"]["ownerReferences"]
+            metadata = {**there["metadata"], "labels": labels, "ownerReferences": owners}
+            await client.replace(place.path, {**there, "metadata": metadata, "spec": wanted["spec"]})
     except NotFound:
         return None  # it is gone, or its namespace is
     except ApiError as error:
         return _sentence(place, error, is_new=there is None)
     return None
-
-
-async def _write(client: Client, place: Place, there: Tree | None, wanted: Tree | None) -> None:
-    if there is None and wanted is not None:
-        await client.create(path("v1", "resourcequotas", place.namespace), wanted)
-    elif there is not None and wanted is None:
-        await client.delete(place.path, version=there["metadata"]["resourceVersion"])
-    elif there is not None and wanted is not None and not _in_step(there, wanted):
-        labels = {**(there["metadata"].get("labels") or {}), **LABELS}
-        owners = wanted["metadata"]["ownerReferences"]
-        metadata = {**there["metadata"], "labels": labels, "ownerReferences": owners}
-        await client.replace(place.path, {**there, "metadata": metadata, "spec": wanted["spec"]})
 
 
 _ENDING = "because it is being terminated"
@@ -117,13 +112,8 @@ def _sentence(place: Place, error: ApiError, *, is_new: bool) -> str | None:
 
 def _in_step(there: Tree, wanted: Tree) -> bool:
     """Whether it is as it should be. The API server writes quantities in its own way: 1000 is stored as 1k."""
-    asked, found = wanted["spec"], there.get("spec") or {}
-    return (
-        rendered_for(there) == rendered_for(wanted)
-        and _numbers(found) == _numbers(asked)
-        and {key: each for key, each in found.items() if key != "hard"}
-        == {key: each for key, each in asked.items() if key != "hard"}
-    )
+    specs = [{**spec, "hard": _numbers(spec)} for spec in (wanted["spec"], there.get("spec") or {})]
+    return rendered_for(there) == rendered_for(wanted) and specs[0] == specs[1]
 
 
 def _numbers(spec: Tree) -> Mapping[str, object]:
@@ -136,47 +126,41 @@ def _numbers(spec: Tree) -> Mapping[str, object]:
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 1.0
-"""Seconds between two rounds at least."""
-RECHECK = 10.0
-"""Seconds after which what is stored is read again: somebody may have changed it, or a write may work now."""
 REASON = "BackstopNotRendered"
 
-CEILINGS_INTERVAL = 0.2
-"""Seconds between two rounds at least."""
-CEILINGS_RECHECK = 1.0
-"""Seconds after which a round comes unasked: this replica may lead now, or a write may work."""
-CEILINGS_STALE = 30.0
-"""Seconds after which they are written again: somebody may have changed them."""
 
-
+@dataclass(eq=False)
 class Rounds(ABC):
     """Does something again whenever the cluster changes, not too often, and now and then unasked.
 
     Changes in the cluster wake it by themselves; `wake` it where something else changes. Run `run` as a task.
-
-    `interval`: seconds between two rounds at least. `recheck`: after so many one comes unasked.
+    `leading` tells whether this replica is the one that does it.
     """
 
-    def __init__(self, cluster: Watched, interval: float, recheck: float) -> None:
-        self._cluster = cluster
-        self._interval = interval
-        self._recheck = recheck
+    interval: ClassVar[float]
+    """Seconds between two rounds at least."""
+    recheck: ClassVar[float]
+    """Seconds after which a round comes unasked."""
+
+    cluster: Watched
+    leading: Callable[[], bool]
+
+    def __post_init__(self) -> None:
         self._woken = asyncio.Event()
-        cluster.subscribe(self.wake)
+        self.cluster.subscribe(self.wake)
 
     def wake(self) -> None:
         self._woken.set()
 
     async def run(self) -> None:
         """For ever, once everything has been read."""
-        await self._cluster.wait_synced()
+        await self.cluster.wait_synced()
         while True:
             self._woken.clear()
             await self._round()
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(self.interval)
             try:
-                await asyncio.wait_for(self._woken.wait(), self._recheck)
+                await asyncio.wait_for(self._woken.wait(), self.recheck)
             except TimeoutError:
                 continue
 
@@ -184,34 +168,25 @@ class Rounds(ABC):
     async def _round(self) -> None: ...
 
 
+@dataclass(eq=False)
 class BackstopWriter(Rounds):
-    """Writes the ResourceQuotas. `enforced` tells whether quotas are enforced in a namespace: elsewhere none are.
+    """Writes the ResourceQuotas. `enforced` tells whether quotas are enforced in a namespace: elsewhere none are."""
 
-    `leading`: whether this replica is the one that writes.
-    """
+    interval = 1.0
+    recheck = 10.0
+    """What is stored is read again then: somebody may have changed it, or a write may work now."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Watched,
-        policy: Callable[[], TierPolicy],
-        enforced: Callable[[Namespace], bool],
-        leading: Callable[[], bool],
-        events: EventWriter,
-    ) -> None:
-        super().__init__(cluster, INTERVAL, RECHECK)
-        self._client = client
-        self._policy = policy
-        self._leading = leading
-        self._enforced = enforced
-        self._events = events
-        self._done: Mapping[Place, Tree] | None = None
-        self._stale_at = 0.0
-        self._failing: set[tuple[RenderedFor | None, str]] = set()
+    client: Client
+    policy: Callable[[], TierPolicy]
+    enforced: Callable[[Namespace], bool]
+    events: EventWriter
+    _done: Mapping[Place, Tree] | None = None
+    _stale_at: float = 0.0
+    _failing: set[tuple[RenderedFor | None, str]] = field(default_factory=set)
 
     async def _round(self) -> None:
         """While what is wanted stays, nothing is asked for but every now and then."""
-        if not self._leading():
+        if not self.leading():
             return
         wanted = dict(self._wanted())
         at_rest = not wanted and not self._failing
@@ -227,19 +202,19 @@ class BackstopWriter(Rounds):
         except ApiError as error:
             self._failing.add((None, f"ResourceQuotas can't be listed: {error}"))
         self._done = wanted
-        self._stale_at = time.monotonic() + RECHECK
+        self._stale_at = time.monotonic() + self.recheck
         self._tell(before)
 
     def _wanted(self) -> Iterator[tuple[Place, Tree]]:
-        policy = self._policy()
+        policy = self.policy()
         specs = {
             each.name: (RenderedFor(each.name, each.uid), backstop(each.tenant, policy))
-            for each in self._cluster.tenant_quotas()
+            for each in self.cluster.tenant_quotas()
             if each.tenant and each.tenant.backstop
         }
-        for namespace in self._cluster.namespaces() if specs else ():
-            found = specs.get(self._cluster.tenant_name(namespace.name) or "")
-            if found is not None and self._enforced(namespace):
+        for namespace in self.cluster.namespaces() if specs else ():
+            found = specs.get(self.cluster.tenant_name(namespace.name) or "")
+            if found is not None and self.enforced(namespace):
                 owner, quotas = found
                 for name, spec in quotas.items():
                     place = Place(namespace.name, name)
@@ -247,9 +222,9 @@ class BackstopWriter(Rounds):
 
     async def _rendered(self) -> dict[Place, Tree]:
         """Ours as they are stored; but those of a TenantQuota that can't be read stay as they are."""
-        broken = {each.name for each in self._cluster.tenant_quotas() if each.tenant is None}
+        broken = {each.name for each in self.cluster.tenant_quotas() if each.tenant is None}
         found: dict[Place, Tree] = {}
-        pages = self._client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR})
+        pages = self.client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR})
         async for raw in listed_objects(pages):
             tree = msgspec.json.decode(raw)
             owner = rendered_for(tree)
@@ -258,7 +233,7 @@ class BackstopWriter(Rounds):
         return found
 
     async def _written(self, place: Place, there: Tree | None, wanted: Tree | None) -> None:
-        sentence = await problem_of_writing(self._client, place, there, wanted)
+        sentence = await problem_of_writing(self.client, place, there, wanted)
         if sentence is not None:
             self._failing.add((rendered_for(wanted or there or {}), sentence))
 
@@ -268,51 +243,45 @@ class BackstopWriter(Rounds):
                 log.warning("backstop not rendered", {"tenant": owner.name if owner else "", "error": sentence})
             if owner is not None:  # told again and again: an event that nobody renews is gone after an hour
                 about = Regarding.tenant_quota(owner.name, owner.uid)
-                self._events.add(about, REASON, sentence)
+                self.events.add(about, REASON, sentence)
 
 
+CEILINGS_STALE = 30.0
+"""Seconds after which they are written again: somebody may have changed them."""
+
+
+@dataclass(eq=False)
 class CeilingsWriter(Rounds):
     """Writes the ceilings of tenants into the ConfigMap of a ValidatingAdmissionPolicy, which is there already.
 
-    `place` is its path. `leading`: whether this replica writes it.
+    `place` is its path.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Watched,
-        policy: Callable[[], TierPolicy],
-        leading: Callable[[], bool],
-        place: str,
-    ) -> None:
-        super().__init__(cluster, CEILINGS_INTERVAL, CEILINGS_RECHECK)
-        self._client = client
-        self._policy = policy
-        self._leading = leading
-        self._place = place
-        self._written: Mapping[str, str] = {}
-        self._stale_at = 0.0
-        self._problem = ""
+    interval = 0.2
+    recheck = 1.0
+    """This replica may lead then, or a write may work."""
+
+    client: Client
+    policy: Callable[[], TierPolicy]
+    place: str
+    _written: Mapping[str, str] = field(default_factory=dict)
+    _stale_at: float = 0.0
+    _problem: str = ""
 
     async def _round(self) -> None:
-        if not self._leading():
+        if not self.leading():
             self._written = {}
             return
-        wanted = ceilings(self._cluster.tenants(), self._policy().tiers, self._cluster.classes().values())
+        wanted = ceilings(self.cluster.tenants(), self.policy().tiers, self.cluster.classes().values())
         if wanted == self._written and time.monotonic() < self._stale_at:
             return
         try:
-            await self._client.patch(self._place, {"data": wanted})
+            await self.client.patch(self.place, {"data": wanted})
         except ApiError as error:
-            self._tell(str(error))
+            if str(error) != self._problem:
+                about = {"place": self.place, "error": str(error)}
+                log.error("ceilings not written: the API server holds those written last", about)  # noqa: TRY400
+            self._problem = str(error)
             return
         self._written, self._problem = wanted, ""
         self._stale_at = time.monotonic() + CEILINGS_STALE
-
-    def _tell(self, problem: str) -> None:
-        if problem != self._problem:
-            log.error(
-                "ceilings not written: the API server holds those written last",
-                {"place": self._place, "error": problem},
-            )
-        self._problem = problem

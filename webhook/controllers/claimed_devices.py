@@ -10,20 +10,80 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.resource_claims import ClaimInformer
-from webhook.controllers.observed_pod import NO_CLAIMS, Claimed, ObservedPod
-from webhook.kube.client import Client
+from webhook.controllers.pods_on_nodes import NO_CLAIMS, Claimed, ObservedPod
+from webhook.kube.client import Client, path
 from webhook.kube.discovery import served_version
-from webhook.objects.pods import PodClaim
-from webhook.objects.refusal import Missing, Unreadable
+from webhook.kube.reflector import Reflector, Reflectors, Source
+from webhook.objects.pods import Metadata, PodClaim
+from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.view import View, read
 from webhook.policy.quota.demand import let_in_with
-from webhook.policy.workloads.claims import GROUP
+from webhook.policy.workloads.claims import GROUP, ClaimSpec, devices_of
 from webhook.policy.workloads.workload import Devices
+from webhook.sentences.sentence import sentence
+
+
+class SeenClaim(msgspec.Struct, frozen=True):
+    """A ResourceClaim by its namespace/name, and what it asks for; no pod's name of it is in there."""
+
+    key: str
+    devices: tuple[Devices, ...]
+
+
+class ClaimInformer(Reflectors):
+    """Watches all ResourceClaims. `changed` gets the namespace/name of one that asks for something else than before.
+
+    The end of a claim is no change: its pods still hold what they held.
+    """
+
+    def __init__(self, client: Client, api_version: str, changed: Callable[[str], None]) -> None:
+        self._changed = changed
+        self._claims: dict[str, SeenClaim] = {}
+        self._uids: dict[str, str] = {}
+        source = Source(path(api_version, "resourceclaims"), key="uid")
+        super().__init__(Reflector(client, source, self._projected, self._update, self._replace))
+
+    def devices(self, key: str) -> tuple[Devices, ...] | None:
+        """Return what the claim of a namespace/name asks for; None where the watch knows none."""
+        uid = self._uids.get(key)
+        return self._claims[uid].devices if uid is not None else None
+
+    async def _projected(self, raw: msgspec.Raw) -> SeenClaim | None:
+        found = read(raw, _Claim)
+        key = f"{found.metadata.namespace}/{found.metadata.name}"
+        try:
+            return SeenClaim(key, tuple(devices_of(found.spec, "")))
+        except Refused as refused:
+            log.warning("claim not counted", {"claim": key, "reason": sentence(refused.refusal)})
+            return None
+
+    def _update(self, uid: str, found: SeenClaim | None) -> None:
+        before = self._claims.pop(uid, None)
+        if before is not None and self._uids.get(before.key) == uid:
+            del self._uids[before.key]
+        if found is not None:
+            self._claims[uid], self._uids[found.key] = found, uid
+            if found != before:
+                self._changed(found.key)
+
+    def _replace(self, found: Mapping[str, SeenClaim]) -> None:
+        for uid in [uid for uid in self._claims if uid not in found]:
+            self._update(uid, None)
+        for uid, each in found.items():
+            self._update(uid, each)
+
+
+class _Claim(View, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ClaimSpec = ClaimSpec()
+
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +95,7 @@ AGAIN_SECONDS = 2.0
 """After this a pod of which a claim could not be read is read again."""
 
 
+@dataclass(eq=False)
 class ClaimedDevices:
     """Reads pods' claims, and remembers what they asked for last: that stands while one can't be read.
 
@@ -42,11 +103,10 @@ class ClaimedDevices:
     hundred claims with hundreds of others in each, which nothing bounds.
     """
 
-    def __init__(self, lookups: Lookups, watched: ClaimInformer | None, counts: Callable[[Devices], bool]) -> None:
-        self._lookups = lookups
-        self._counts = counts
-        self._watched = watched
-        self._known: dict[str, dict[str, tuple[Devices, ...]]] = {}
+    lookups: Lookups
+    watched: ClaimInformer | None
+    counts: Callable[[Devices], bool]
+    _known: dict[str, dict[str, tuple[Devices, ...]]] = field(default_factory=dict)
 
     async def of(self, seen: SeenPod) -> Claimed:
         """What the claims of a pod ask for."""
@@ -70,7 +130,7 @@ class ClaimedDevices:
 
     def is_current(self, claimed: Claimed) -> bool:
         """Whether the watch says the same of the claims now."""
-        now = {key: self._watched.devices(key) if self._watched else None for key in claimed.claims}
+        now = {key: self.watched.devices(key) if self.watched else None for key in claimed.claims}
         counted = {key: None if found is None else self._counted(found) for key, found in now.items()}
         return all(counted[key] in (None, read) for key, read in claimed.claims.items())
 
@@ -84,16 +144,16 @@ class ClaimedDevices:
         """What was made of a template is the pod's own; of a claim that the pod names other pods may have a part."""
         namespace = seen.metadata.namespace
         if not key:
-            return self._counted(await self._lookups.fresh().devices(namespace, claim))
-        found = self._watched.devices(key) if self._watched else None
+            return self._counted(await self.lookups.fresh().devices(namespace, claim))
+        found = self.watched.devices(key) if self.watched else None
         if found is None:
             name = key.removeprefix(f"{namespace}/")
-            found = await self._lookups.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
+            found = await self.lookups.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
         shared = key if claim.resource_claim_name is not None else ""
         return tuple(replace(each, entry=claim.name, claim=shared) for each in self._counted(found))
 
     def _counted(self, found: Collection[Devices]) -> tuple[Devices, ...]:
-        return tuple(filter(self._counts, found))
+        return tuple(filter(self.counts, found))
 
 
 def _key(seen: SeenPod, claim: PodClaim) -> str:
@@ -102,15 +162,15 @@ def _key(seen: SeenPod, claim: PodClaim) -> str:
     return f"{seen.metadata.namespace}/{name}" if name else ""
 
 
+@dataclass(eq=False)
 class Claimants:
     """Pods by the claims that they name. A pod without claims is not kept."""
 
-    def __init__(self) -> None:
-        self._pods: dict[str, ObservedPod] = {}
-        self._by_claim: defaultdict[str, set[str]] = defaultdict(set)
-        self._due: set[str] = set()
-        self._woken = asyncio.Event()
-        self._again_at = 0.0
+    _pods: dict[str, ObservedPod] = field(default_factory=dict)
+    _by_claim: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _due: set[str] = field(default_factory=set)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _again_at: float = 0.0
 
     def get(self, uid: str) -> ObservedPod | None:
         return self._pods.get(uid)

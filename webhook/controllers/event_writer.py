@@ -10,18 +10,15 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
 
 import msgspec
 
-from webhook.kube.client import Client
+from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
-from webhook.kube.paths import path
-from webhook.kube.wire import RFC_3339
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.view import Tree
@@ -148,28 +145,20 @@ MOST_SERIES = 1024
 """Events that are counted at a time; the one that was told of longest ago goes first."""
 
 
+@dataclass(eq=False)
 class EventWriter:
     """`add` what happened, which never waits; run `run` as a task and cancel it.
 
     An event may be lost, or be counted once too often where an answer was.
     """
 
-    def __init__(
-        self,
-        api: Client,
-        *,
-        interval: float = INTERVAL,
-        pause: float = PAUSE,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._api = api
-        self._interval = interval
-        self._pause = pause
-        self._clock = clock
-        self._series: OrderedDict[tuple[str, str, str], EventSeries] = OrderedDict()
-        self._woken = asyncio.Event()
-        self._failing = False
-        self._wrote = asyncio.Condition()
+    api: Client
+    interval: float = INTERVAL
+    pause: float = PAUSE
+    _series: OrderedDict[tuple[str, str, str], EventSeries] = field(default_factory=OrderedDict)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _failing: bool = False
+    _wrote: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def add(self, regarding: Regarding, reason: str, message: str, related: Regarding | None = None) -> None:
         """Tell of an object that it happened; `related` is the other object that it happened to or came from."""
@@ -184,14 +173,9 @@ class EventWriter:
     async def written(self, regarding: Regarding, reason: str, related: Regarding | None = None) -> None:
         """Wait until all that was added of it is stored, or was refused; not for ever."""
         key = (regarding.uid, reason, related.uid if related else "")
-
-        def pending() -> int:
-            found = self._series.get(key)
-            return found.pending if found else 0
-
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), self._wrote:
-                await self._wrote.wait_for(lambda: not pending())
+                await self._wrote.wait_for(lambda: key not in self._series or not self._series[key].pending)
 
     async def run(self) -> None:
         while True:
@@ -202,7 +186,7 @@ class EventWriter:
                 log.exception("event writer broken")
             async with self._wrote:
                 self._wrote.notify_all()
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self.pause)
 
     async def write_next(self) -> None:
         """Write the event that has been due longest, if one is: for a process that ends before it could `run`."""
@@ -211,8 +195,8 @@ class EventWriter:
             self._woken.clear()
             return
         series = min(waiting, key=lambda each: each.due)
-        if series.due <= self._clock():
-            series.due = self._clock() + self._interval
+        if series.due <= time.monotonic():
+            series.due = time.monotonic() + self.interval
             await self._write(series)
 
     async def _write(self, series: EventSeries) -> None:
@@ -222,7 +206,7 @@ class EventWriter:
             try:
                 series.stored = await self._put(series, series.stored, new, now)
             except Conflict:  # another replica has written it, or we have before a restart
-                there = await self._api.patch(series.place, {"lastTimestamp": now})
+                there = await self.api.patch(series.place, {"lastTimestamp": now})
                 series.stored = await self._put(series, stored(there), new, now)
         except ApiError as error:
             if not self._failing:
@@ -237,7 +221,7 @@ class EventWriter:
     async def _put(self, series: EventSeries, before: Stored | None, new: int, now: str) -> Stored:
         if before is not None:
             try:
-                return stored(await self._api.patch(series.place, series.raised(before, new, now)))
+                return stored(await self.api.patch(series.place, series.raised(before, new, now)))
             except NotFound:  # events are kept for an hour
                 pass
-        return stored(await self._api.create(series.home, series.created(new, now)))
+        return stored(await self.api.create(series.home, series.created(new, now)))

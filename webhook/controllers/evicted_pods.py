@@ -1,36 +1,44 @@
-"""Reads an event Preempted of the scheduler, and what became of its victim: its end, its save, and what is lost.
+"""Follows the scheduler's preemptions: who was evicted for whom, whether that saved, and what is lost.
+
+The scheduler writes an event Preempted on the victim, with the uid of the pod or PodGroup that takes its place in the
+message (pkg/scheduler/framework/preemption/executor.go in kubernetes). Whoever leads marks that event when it begins
+to tell of it, and again when that is written; whoever leads next takes up what lacks the second mark. So each is told
+of, and once unless a leader ends between the word and the mark.
 
 Anybody may write such events in a namespace of theirs, as long ones as are stored: no more of one is taken than the
 scheduler would write. The victim's hooks are asked for their last words, and the kubelet for its event.
-
-Of one that is gone before we look no more is known than what the leader has counted for it, and what it reported.
 """
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cluster.ending_pod import Ended, end_of
-from webhook.cluster.pod_informer import SeenPod, has_work_to_lose, seen_pod
-from webhook.kube.client import Client
-from webhook.kube.errors import ApiError, NotFound
-from webhook.kube.paths import path
+from webhook.cluster.pod_informer import Ended, SeenPod, end_of, has_work_to_lose, seen_pod
+from webhook.kube.client import Client, path
+from webhook.kube.errors import ApiError, Conflict, NotFound
+from webhook.kube.reflector import Reflector, Source
 from webhook.ledger.protocol import Holding
-from webhook.objects.pods import Metadata, OwnerReference, Pod
+from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.objects.quantities import written
-from webhook.objects.view import Tree, View, read, view
+from webhook.objects.refusal import Refused
+from webhook.objects.view import View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.listen import VOLUME
 from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work, outcome_of, saved_last, work_since
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
+from webhook.sentences.sentence import told
+
+log = logging.getLogger(__name__)
 
 SETTLED = "gpu-tiers.dev/settled"
 """The annotation of an event that somebody tells of, or that is nobody's concern."""
@@ -91,43 +99,32 @@ async def preempted(raw: msgspec.Raw) -> Preempted | None:
     return Preempted(where.name, where.resource_version, settled, victim, said["uid"] or "", said["node"], time)
 
 
-def is_settled(event: Tree) -> bool:
-    """Whether nobody has to tell of it any more."""
-    return view(event, _Event).metadata.annotations.get(SETTLED) == SETTLED_BY_NOW
-
-
-def hook_of(pod: Pod, policy: TierPolicy) -> str:
-    """The kind of hook of an evicted pod: that of its first container with GPUs that has one."""
-    containers = pod.spec.containers
-    holders = [containers[each] for each in gpu_holders(pod, (), policy)] or containers
-    handlers = [each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop]
-    return kind_seen(handlers, listens=any(volume.name == VOLUME for volume in pod.spec.volumes))
-
-
 LATE_EVENTS = (1, 2)
 """Seconds to wait for the event of a hook that was cut off, and then again."""
 
 
+def _holders(pod: Pod, policy: TierPolicy) -> list[Container]:
+    """The containers of an evicted pod that hold GPUs; all of them where none does."""
+    containers = pod.spec.containers
+    return [containers[each] for each in gpu_holders(pod, (), policy)] or [*containers]
+
+
 async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolicy) -> Outcome:
     """Whether an evicted pod saved: its containers that hold GPUs; all of them where none does. Raises ApiError."""
-    containers = pod.spec.containers
-    holders = [containers[each] for each in gpu_holders(pod, (), policy)] or containers
+    holders, failed = _holders(pod, policy), False
     hooks = {each.name: each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop}
     readable = {each.name for each in holders if each.termination_message_path == TERMINATION_LOG}
     telling = {name for name, hook in hooks.items() if tells(hook)} & readable
-    failed = bool(hooks) and await _hook_failed(client, pod.metadata, end)
-    return outcome_of(end.containers, hooked=hooks, telling=telling, failed=failed, seen=end.seen)
-
-
-async def _hook_failed(client: Client, pod: Metadata, end: Ended) -> bool:
-    """Whether the kubelet says so. Of a hook that it cut off it says so once the container is dead: maybe later."""
-    where, about = path("v1", "events", pod.namespace), f"reason=FailedPreStopHook,involvedObject.uid={pod.uid}"
+    where = path("v1", "events", pod.metadata.namespace)
+    about = {"fieldSelector": f"reason=FailedPreStopHook,involvedObject.uid={pod.metadata.uid}"}
+    # Of a hook that it cut off the kubelet says so once the container is dead: maybe later.
     killed = any(each.exit_code == KILLED for each in end.containers.values())
-    for wait in (0, *(LATE_EVENTS if killed else ())):
+    for wait in (0, *(LATE_EVENTS if killed else ())) if hooks else ():
         await asyncio.sleep(wait)
-        if any([page.items async for page in client.list_pages(where, {"fieldSelector": about})]):
-            return True
-    return False
+        failed = any([page.items async for page in client.list_pages(where, about)])
+        if failed:
+            break
+    return outcome_of(end.containers, hooked=hooks, telling=telling, failed=failed, seen=end.seen)
 
 
 T = TypeVar("T")
@@ -139,7 +136,7 @@ RECENT = 600.0
 LATE = 10.0
 """Seconds after which a victim may have ended before we looked."""
 LOOK = 1.0
-"""Seconds between two tries to ask the API server."""
+"""Seconds between two tries to ask the API server, and between two looks at whether this process leads."""
 BEHIND = 5
 """Seconds for which the watch of pods may be behind that of events at most."""
 UNDER_WAY = 200
@@ -158,6 +155,7 @@ class Followed(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
+@dataclass(eq=False)
 class EvictedPods:
     """`tenant_name` tells whose a namespace is, `policy` gives the one in force.
 
@@ -165,21 +163,13 @@ class EvictedPods:
     `last_save` tells by uid when a pod has saved last, where that was reported.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        tenant_name: Callable[[str], str | None],
-        policy: Callable[[], TierPolicy],
-        last_held: Callable[[str], Holding | None],
-        last_save: Callable[[str], LastSave | None],
-    ) -> None:
-        self._client = client
-        self._tenant_name = tenant_name
-        self._policy = policy
-        self._last_held = last_held
-        self._last_save = last_save
-        self._reading = asyncio.Semaphore(READ_AT_ONCE)
-        self._turns = asyncio.Semaphore(UNDER_WAY)
+    client: Client
+    tenant_name: Callable[[str], str | None]
+    policy: Callable[[], TierPolicy]
+    last_held: Callable[[str], Holding | None]
+    last_save: Callable[[str], LastSave | None]
+    _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UNDER_WAY))
 
     async def follow(self, event: Preempted) -> Followed:
         """Wait for the victim's end.
@@ -196,29 +186,29 @@ class EvictedPods:
         if victim is None or not _concerns_us(victim):
             return Followed(itself)
         async with self._turns:
-            end = await end_of(self._client, who.namespace, who.name, who.uid)
+            end = await end_of(self.client, who.namespace, who.name, who.uid)
         seconds = None if late else seconds_since(event.time)  # it may have ended before we looked
-        outcome = await persistently(lambda: victim_outcome(self._client, seen, end, self._policy()))
+        outcome = await persistently(lambda: victim_outcome(self.client, seen, end, self.policy()))
         lost = self._lost(event, seen, end, outcome)
         told = preemption_of(event.time, event.node, victim, None, outcome, seconds, lost)
         return Followed(seen.metadata.controller or itself, told)
 
     def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
         """By what its containers told at their end, else by what it reported, else since its start."""
-        policy, evicted_at = self._policy(), _at(event.time)
+        policy, evicted_at = self.policy(), _at(event.time)
         if not has_work_to_lose(seen, policy):
             return None
-        saved = saved_last(end.containers.values(), outcome, evicted_at) or self._last_save(event.victim.uid)
+        saved = saved_last(end.containers.values(), outcome, evicted_at) or self.last_save(event.victim.uid)
         ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
         ended = max([*ends, *([evicted_at] if evicted_at else [])], default=None)  # clocks of machines differ
-        held = self._last_held(event.victim.uid)  # with what it holds by claims
+        held = self.last_held(event.victim.uid)  # with what it holds by claims
         gpus = held.charge.gpus if held else demand_of(seen, (), policy)
         return None if ended is None else work_since(gpus, ended, saved, seen.began)
 
     async def until_known(self, event: Preempted) -> None:
         """Wait until the pod that took the victim's place is known; one that holds no GPUs never is."""
         for _ in range(BEHIND):
-            if not event.by or self._last_held(event.by):
+            if not event.by or self.last_held(event.by):
                 return
             await asyncio.sleep(LOOK)
 
@@ -229,9 +219,9 @@ class EvictedPods:
         holds GPUs took its place.
         """
         preemptor = self._known(event.by)
-        told = ended.told or (
-            self._told_of_gone(event, maybe=not led and preemptor is not None) if ended.gone else None
-        )
+        told = ended.told
+        if told is None and ended.gone:
+            told = self._told_of_gone(event, maybe=not led and preemptor is not None)
         return replace(told, preemptor=preemptor) if told else None
 
     def _told_of_gone(self, event: Preempted, *, maybe: bool) -> Preemption | None:
@@ -242,13 +232,13 @@ class EvictedPods:
         who, found = event.victim, self._known(event.victim.uid)
         victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
         if victim is None and maybe:
-            tenant = self._tenant_name(who.namespace) or ""
+            tenant = self.tenant_name(who.namespace) or ""
             victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        held, evicted_at, lost = self._last_held(who.uid), _at(event.time), None
+        held, evicted_at, lost = self.last_held(who.uid), _at(event.time), None
         if held is not None and evicted_at is not None:
-            lost = work_since(held.charge.gpus, evicted_at, self._last_save(who.uid), None)
+            lost = work_since(held.charge.gpus, evicted_at, self.last_save(who.uid), None)
         return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
@@ -257,7 +247,7 @@ class EvictedPods:
         async def ask() -> SeenPod | None:
             async with self._reading:
                 try:
-                    tree = await self._client.get(path("v1", "pods", who.namespace, who.name))
+                    tree = await self.client.get(path("v1", "pods", who.namespace, who.name))
                 except NotFound:
                     return None
                 found = seen_pod(msgspec.json.encode(tree))
@@ -266,23 +256,25 @@ class EvictedPods:
         return await persistently(ask)
 
     def _known(self, uid: str) -> PodShown | None:
-        found = self._last_held(uid)
+        found = self.last_held(uid)
         if found is None:
             return None
-        tenant = self._tenant_name(found.namespace) or ""
+        tenant = self.tenant_name(found.namespace) or ""
         gpus = written(found.charge.gpus)
         return PodShown(found.namespace, found.name, uid, tier=found.charge.tier or "", tenant=tenant, gpus=gpus)
 
     def _shown(self, pod: Pod) -> PodShown:
-        metadata, tier = pod.metadata, self._policy().tiers.of_class(pod.spec.priority_class_name)
+        metadata, policy = pod.metadata, self.policy()
+        tier, holders = policy.tiers.of_class(pod.spec.priority_class_name), _holders(pod, policy)
+        handlers = [each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop]
         return PodShown(
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,
             tier=tier.name if tier else "",
-            tenant=self._tenant_name(metadata.namespace) or "",
-            gpus=written(demand_of(pod, (), self._policy())),
-            hook=hook_of(pod, self._policy()),
+            tenant=self.tenant_name(metadata.namespace) or "",
+            gpus=written(demand_of(pod, (), policy)),
+            hook=kind_seen(handlers, listens=any(volume.name == VOLUME for volume in pod.spec.volumes)),
         )
 
 
@@ -319,3 +311,96 @@ def _at(time: str) -> float | None:
     except ValueError:
         return None
     return found.timestamp() if found.tzinfo else None
+
+
+_PREEMPTED = Source(
+    path("v1", "events"),
+    {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"},
+    key="uid",
+)
+"""Of Events there are no bookmarks, for the API server has no watch cache of them. So it is asked to end the watch
+before its silence is taken for death."""
+
+Told = Callable[[Preemption, OwnerReference], Awaitable[None]]
+"""Is handed a preemption that has come to its end, and what the victim is of: its controller, else itself. Returns once
+its word is stored."""
+
+
+class PreemptionWatch:
+    """Run `run` as a task.
+
+    Every replica follows the victims, which are soon gone; the one that is `leading`, and knows what pods hold, tells.
+    """
+
+    def __init__(self, client: Client, evicted: EvictedPods, leading: Callable[[], bool], told: Told) -> None:
+        self._client = client
+        self._evicted = evicted
+        self._leading = leading
+        self._told = told
+        self._begun: dict[str, Victim] = {}
+        self._victims: set[Victim] = set()
+        self._untold: dict[str, asyncio.Task[None]] = {}
+        self._tasks = asyncio.TaskGroup()
+
+    async def run(self) -> None:
+        async with self._tasks:
+            self._tasks.create_task(Reflector(self._client, _PREEMPTED, preempted, self._changed, self._listed).run())
+
+    def _changed(self, uid: str, event: Preempted | None) -> None:
+        """Begin to follow a new one, each victim once; leave off one that another replica has told of."""
+        if (event is None or event.settled) and (task := self._untold.pop(uid, None)):
+            task.cancel()
+        if event is None:
+            self._victims.discard(self._begun.pop(uid, Victim()))
+        elif not event.settled and uid not in self._begun and event.victim not in self._victims:
+            self._begun[uid] = event.victim
+            self._victims.add(event.victim)
+            if (seconds_since(event.time) or 0.0) < RECENT:
+                self._untold[uid] = self._tasks.create_task(self._followed(uid, event))
+
+    def _listed(self, found: Mapping[str, Preempted]) -> None:
+        for uid in self._begun.keys() - found.keys():
+            self._changed(uid, None)
+        for uid, event in found.items():
+            self._changed(uid, event)
+
+    async def _followed(self, uid: str, event: Preempted) -> None:
+        led = self._leading()
+        try:
+            ended = await self._evicted.follow(event)
+            while not self._leading():  # noqa: ASYNC110 - nobody tells when that changes
+                await asyncio.sleep(LOOK)
+            await self._evicted.until_known(event)
+            self._untold.pop(uid, None)  # the mark that is seen from now on is our own
+            preemption = self._evicted.preemption(event, ended, led=led)
+            if preemption is not None and await self._claim(event):
+                await self._told(preemption, ended.of)
+            await self._mark(event, SETTLED_BY_NOW)
+        except (ApiError, Refused) as error:
+            log.warning("preemption not followed", {"pod": event.victim.name, "error": told(error)})
+        except Exception:
+            log.exception("preemption not followed", {"pod": event.victim.name})
+
+    async def _claim(self, event: Preempted) -> bool:
+        """Say that we tell of it; False where another process has. One that only has begun to does not lead any more.
+
+        Without a mark it may be told of twice.
+        """
+        try:
+            await self._mark(event, TOLD_NOW, event.version)
+        except Conflict:
+            where = path("v1", "events", event.victim.namespace, event.name)
+            there = view(await persistently(lambda: self._client.get(where)), _Event)
+            return there.metadata.annotations.get(SETTLED) != SETTLED_BY_NOW
+        return True
+
+    async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
+        """Raises Conflict where somebody has written the event since that version."""
+        of_version = {"resourceVersion": version} if version else {}
+        mark = {"metadata": {**of_version, "annotations": {SETTLED: said}}}
+        try:
+            await self._client.patch(path("v1", "events", event.victim.namespace, event.name), mark)
+        except Conflict:
+            raise
+        except ApiError as error:
+            log.warning("preemption not marked", {"pod": event.victim.name, "error": told(error)})

@@ -22,10 +22,8 @@ import msgspec
 
 from webhook.controllers.event_writer import EventSeries, EventWriter, Regarding
 from webhook.controllers.verdict_events import Outermost
-from webhook.kube.client import Client
+from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import RFC_3339
 from webhook.ledger.leader.queue import Queued
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Metadata, Named

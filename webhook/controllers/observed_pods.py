@@ -1,13 +1,9 @@
-"""Brings into the ledger what the pods that exist hold: by their claims, and by the nodes that they run on.
-
-1. `PodProjection` reduces a pod to what it holds and how it waits.
-2. `ObservedPods` follows the pods of a leader's term, and reads those again whose claims have changed.
-"""
+"""Brings into the ledger what the pods that exist hold: by their claims, and by the nodes that they run on."""
 
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from functools import lru_cache
@@ -17,14 +13,12 @@ from typing import Self
 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose
-from webhook.cluster.resource_claims import ClaimInformer
 from webhook.config.in_force import PolicyInForce
-from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, claims_followed
-from webhook.controllers.observed_pod import NO_CLAIMS, ObservedPod
+from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
 from webhook.controllers.placements import OpenedGates
-from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, PodsOnNodes, counted
+from webhook.controllers.pods_on_nodes import NO_CLAIMS, NO_FLAVOR, Bound, ObservedPod, PodsOnNodes, counted
+from webhook.kube.client import path
 from webhook.kube.errors import ApiError
-from webhook.kube.paths import path
 from webhook.kube.reflector import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
@@ -40,17 +34,167 @@ from webhook.report.gpus_now import WaitingPod
 from webhook.report.waiting import gates_said
 
 
-class PodProjection:
-    """By the policy in force, and by what is known of the cluster."""
+def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
+    """How the pod waits for a node; None where it has one, or is being deleted."""
+    metadata, spec = seen.metadata, seen.spec
+    if spec.node_name or metadata.deletion_timestamp or not holding.charge.gpus:
+        return None
+    owner, workload = metadata.controller, f"Pod/{metadata.name}"
+    # People read the name, and any text may be written there: it has to be one that an object can have.
+    if owner and len(owner.kind + owner.name) <= LONGEST_UID and _NAME.fullmatch(owner.kind + owner.name):
+        workload = f"{owner.kind}/{owner.name}"
+    gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
+    why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
+    since, why = metadata.creation_timestamp or "", intern(why[:LONGEST_MESSAGE])
+    return WaitingPod(holding, intern(workload), since, why, gated=bool(gates))
 
-    def __init__(self, cluster: LiveCluster, in_force: PolicyInForce) -> None:
+
+_NAME = re.compile(r"[A-Za-z0-9.:_-]+")
+
+
+def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
+    """The charge of a pod without GPUs that waits behind our gate: nothing."""
+    spec = seen.spec
+    if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
+        return None
+    return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
+
+
+def _short(uid: str) -> str:
+    """What a pod says that made it, or that it draws on; "" where it is too long to be any."""
+    return uid if len(uid) <= LONGEST_UID else ""
+
+
+@lru_cache(maxsize=1024)
+def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
+    """One object for all pods with that charge: of tens of thousands that are kept most have the same."""
+    return Charge(gpus, tier, flavor)
+
+
+log = logging.getLogger(__name__)
+
+
+class ObservedPods(PodsOnNodes):
+    """Follows pods for an observer, at one time for one: for a leader in its term. At other times it knows of none.
+
+    Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
+    """
+
+    def __init__(self, cluster: LiveCluster, in_force: PolicyInForce, bound: Bound, gates: OpenedGates) -> None:
+        super().__init__(PodView(lambda _: None), self._flavor_on, bound)
+        self._client = cluster.client
         self._cluster = cluster
+        self._gates = gates
         self._in_force = in_force
+        self._informer: PodInformer[ObservedPod] | None = None
+        self._claims: ClaimInformer | None = None
+        self._claimants = Claimants()
+        self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
+        cluster.known.nodes.subscribe(self.node_changed)
+        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
-    async def of(self, seen: SeenPod, devices: ClaimedDevices) -> ObservedPod | None:
-        """None for a pod that counts for nothing."""
+    @property
+    def synced(self) -> bool:
+        return self._informer is not None and self._informer.synced
+
+    def problems(self) -> list[str]:
+        followed = [each.problems() for each in (self._informer, self._claims) if each is not None]
+        return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
+
+    @asynccontextmanager
+    async def following(self, observer: PodView) -> AsyncIterator[Self]:
+        """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
+        self.begin(observer)
+        self._claimants = Claimants()
+        async with claims_followed(self._client, self._claimants.claim_changed) as claims:
+            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
+            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
+                self._informer = pods
+                reading = list[asyncio.Task[None]]()
+                try:
+                    await patiently("all pods", pods.wait_synced(), pods.problems)
+                    reading.append(asyncio.create_task(self._read_again()))
+                    yield self
+                finally:
+                    for task in reading:
+                        task.cancel()
+                    await asyncio.gather(*reading, return_exceptions=True)
+                    self._informer = self._claims = None
+                    self.begin(PodView(lambda _: None))
+
+    def last_held(self, uid: str) -> Holding | None:
+        return self.observer.last_held(uid)
+
+    async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
+        """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
+
+        Raises ApiError where that can't be read, its claims included.
+        """
+        found = await self._following.find(namespace, name)
+        if found is None:
+            return None
+        uid, observed = found
+        return uid, self._counted(observed)
+
+    async def open_gate(self, uid: str, holding: Holding) -> None:
+        """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
+        at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
+        where = path("v1", "pods", holding.namespace, holding.name)
+        with self._gates.opening(uid, holding):
+            await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
+
+    async def list_in(self, namespace: str) -> dict[str, Holding]:
+        """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""
+        found = await self._following.list_in(namespace)
+        waiting = {uid for uid, each in found.items() if each.claimed.unread and not each.claimed.passing}
+        held = {uid: self._counted(each) for uid, each in found.items() if uid not in waiting}
+        return {uid: holding for uid, holding in held.items() if holding is not None}
+
+    @property
+    def _following(self) -> PodInformer[ObservedPod]:
+        if self._informer is None:
+            raise AssertionError("pods are not followed")
+        return self._informer
+
+    def _counts(self, devices: Devices) -> bool:
+        return self._in_force.current().weights.of_devices(devices.device_class, devices.profile) > 0
+
+    def _counted(self, observed: ObservedPod | None) -> Holding | None:
+        if observed is None:
+            return None
+        if observed.claimed.unread:
+            raise ApiError("the pod's resource claims can't be read")
+        return counted(observed.holding, self._flavor_on(observed.node)) if observed.holding else None
+
+    def _flavor_on(self, node: str) -> str | None:
+        labels = self._cluster.known.nodes.labels(node)
+        return None if labels is None else flavor_on(labels, self._in_force.current().flavors) or NO_FLAVOR
+
+    def _pod_changed(self, uid: str, found: ObservedPod | None) -> None:
+        self._claimants.pod_changed(uid, found)
+        if found is None:
+            self._devices.forget(uid)
+        elif not self._devices.is_current(found.claimed):
+            self._claimants.read_again(uid)
+        if self._informer is not None and not (found and found.claimed.unread):
+            self.pod_changed(uid, found)
+
+    def _pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
+        self._claimants.pods_listed(found)
+        self._devices.forget_all_but(found)
+        for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
+            self._claimants.read_again(uid)
+        if self._informer is not None:
+            self.pods_listed(found)
+
+    def _relist(self) -> None:
+        if self._informer is not None:
+            self._informer.relist()
+
+    async def _project(self, seen: SeenPod) -> ObservedPod | None:
+        """Reduce a pod to what it holds and how it waits; None for a pod that counts for nothing."""
         policy, metadata = self._in_force.current(), seen.metadata
-        claimed = await devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
+        claimed = await self._devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
         charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
         if charge is None:
             return ObservedPod(metadata.namespace, metadata.name, claimed) if seen.spec.resource_claims else None
@@ -94,186 +238,6 @@ class PodProjection:
             return "", may_be_gang
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
 
-
-def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
-    """How the pod waits for a node; None where it has one, or is being deleted."""
-    metadata, spec = seen.metadata, seen.spec
-    if spec.node_name or metadata.deletion_timestamp or not holding.charge.gpus:
-        return None
-    owner, workload = metadata.controller, f"Pod/{metadata.name}"
-    # People read the name, and any text may be written there: it has to be one that an object can have.
-    if owner and len(owner.kind + owner.name) <= LONGEST_UID and _NAME.fullmatch(owner.kind + owner.name):
-        workload = f"{owner.kind}/{owner.name}"
-    gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
-    why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
-    since, why = metadata.creation_timestamp or "", intern(why[:LONGEST_MESSAGE])
-    return WaitingPod(holding, intern(workload), since, why, gated=bool(gates))
-
-
-_NAME = re.compile(r"[A-Za-z0-9.:_-]+")
-
-
-def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
-    """The charge of a pod without GPUs that waits behind our gate: nothing."""
-    spec = seen.spec
-    if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
-        return None
-    return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
-
-
-def _short(uid: str) -> str:
-    """What a pod says that made it, or that it draws on; "" where it is too long to be any."""
-    return uid if len(uid) <= LONGEST_UID else ""
-
-
-@lru_cache(maxsize=1024)
-def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
-    """One object for all pods with that charge: of tens of thousands that are kept most have the same."""
-    return Charge(gpus, tier, flavor)
-
-
-log = logging.getLogger(__name__)
-
-
-class ObservedPods:
-    """Follows pods for an observer, at one time for one: for a leader in its term.
-
-    Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
-    """
-
-    def __init__(self, cluster: LiveCluster, in_force: PolicyInForce, bound: Bound, gates: OpenedGates) -> None:
-        self._client = cluster.client
-        self._cluster = cluster
-        self._gates = gates
-        self._in_force = in_force
-        self._bound = bound
-        self._projection = PodProjection(cluster, in_force)
-        self._observer: PodView | None = None
-        self._pods: PodInformer[ObservedPod] | None = None
-        self._on_nodes: PodsOnNodes | None = None
-        self._claims: ClaimInformer | None = None
-        self._claimants = Claimants()
-        self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
-        cluster.known.nodes.subscribe(self._node_changed)
-        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
-
-    @property
-    def synced(self) -> bool:
-        return self._pods is not None and self._pods.synced
-
-    def problems(self) -> list[str]:
-        followed = [each.problems() for each in (self._pods, self._claims) if each is not None]
-        return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
-
-    @asynccontextmanager
-    async def following(self, observer: PodView) -> AsyncIterator[Self]:
-        """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
-        self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on, self._bound)
-        self._claimants = Claimants()
-        async with claims_followed(self._client, self._claimants.claim_changed) as claims:
-            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
-            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
-                self._pods = pods
-                try:
-                    await patiently("all pods", pods.wait_synced(), pods.problems)
-                    async with _beside(self._read_again()):
-                        yield self
-                finally:
-                    self._pods = self._on_nodes = self._claims = self._observer = None
-
-    def last_held(self, uid: str) -> Holding | None:
-        return self._observer.last_held(uid) if self._observer else None
-
-    def running(self) -> Iterator[tuple[str, Holding]]:
-        return self._on_nodes.running() if self._on_nodes else iter(())
-
-    def working(self) -> Iterator[tuple[str, Holding, float]]:
-        return self._on_nodes.working() if self._on_nodes else iter(())
-
-    def waiting(self) -> Iterable[WaitingPod]:
-        """The pods with GPUs that are on no node, if pods are followed."""
-        return self._on_nodes.waiting() if self._on_nodes else ()
-
-    def unplaced(self) -> Iterator[tuple[str, Holding]]:
-        return self._on_nodes.unplaced() if self._on_nodes else iter(())
-
-    def workload_of(self, uid: str) -> str:
-        """What made a pod that waits, as kind/name, else the pod; "" where no such pod is known."""
-        return self._on_nodes.workload_of(uid) if self._on_nodes else ""
-
-    async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
-        """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
-
-        Raises ApiError where that can't be read, its claims included.
-        """
-        found = await self._following.find(namespace, name)
-        if found is None:
-            return None
-        uid, observed = found
-        return uid, self._counted(observed)
-
-    async def open_gate(self, uid: str, holding: Holding) -> None:
-        """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
-        at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
-        where = path("v1", "pods", holding.namespace, holding.name)
-        with self._gates.opening(uid, holding):
-            await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
-
-    async def list_in(self, namespace: str) -> dict[str, Holding]:
-        """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""
-        found = await self._following.list_in(namespace)
-        waiting = {uid for uid, each in found.items() if each.claimed.unread and not each.claimed.passing}
-        held = {uid: self._counted(each) for uid, each in found.items() if uid not in waiting}
-        return {uid: holding for uid, holding in held.items() if holding is not None}
-
-    @property
-    def _following(self) -> PodInformer[ObservedPod]:
-        if self._pods is None:
-            raise AssertionError("pods are not followed")
-        return self._pods
-
-    def _counts(self, devices: Devices) -> bool:
-        return self._in_force.current().weights.of_devices(devices.device_class, devices.profile) > 0
-
-    def _counted(self, observed: ObservedPod | None) -> Holding | None:
-        if observed is None:
-            return None
-        if observed.claimed.unread:
-            raise ApiError("the pod's resource claims can't be read")
-        return counted(observed.holding, self._flavor_on(observed.node)) if observed.holding else None
-
-    def _flavor_on(self, node: str) -> str | None:
-        labels = self._cluster.known.nodes.labels(node)
-        return None if labels is None else flavor_on(labels, self._in_force.current().flavors) or NO_FLAVOR
-
-    def _node_changed(self, node: str) -> None:
-        if self._on_nodes is not None:
-            self._on_nodes.node_changed(node)
-
-    def _pod_changed(self, uid: str, found: ObservedPod | None) -> None:
-        self._claimants.pod_changed(uid, found)
-        if found is None:
-            self._devices.forget(uid)
-        elif not self._devices.is_current(found.claimed):
-            self._claimants.read_again(uid)
-        if self._on_nodes is not None and not (found and found.claimed.unread):
-            self._on_nodes.pod_changed(uid, found)
-
-    def _pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
-        self._claimants.pods_listed(found)
-        self._devices.forget_all_but(found)
-        for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
-            self._claimants.read_again(uid)
-        if self._on_nodes is not None:
-            self._on_nodes.pods_listed(found)
-
-    def _relist(self) -> None:
-        if self._pods is not None:
-            self._pods.relist()
-
-    async def _project(self, seen: SeenPod) -> ObservedPod | None:
-        return await self._projection.of(seen, self._devices)
-
     async def _read_again(self) -> None:
         """Count pods anew whose claims have changed, or can be read now: of that no event tells."""
         while True:
@@ -288,13 +252,3 @@ class ObservedPods:
                     self._claimants.read_again(uid)
                 except Exception:
                     log.exception("claims not counted", {"pod": pod.name})
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

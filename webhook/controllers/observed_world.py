@@ -8,8 +8,9 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Generic, Self, TypeVar
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -17,15 +18,13 @@ from msgspec.structs import replace
 from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
-from webhook.controllers.pending_gpus import PendingGpus
-from webhook.kube.client import Client
+from webhook.kube.client import RFC_3339, Client, metadata_of, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NoSuchApi, NotFound
-from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
-from webhook.kube.wire import RFC_3339, metadata_of
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.queue import Queued
 from webhook.ledger.leader.workload_view import WorkloadView
@@ -45,68 +44,72 @@ from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 LISTED_SECONDS = 10.0
 """How long the first lists are waited for. What can't be listed, such as without the right to, is tried on beside."""
 SERVED_SECONDS = 30.0
 """After this a kind that the API server does not serve is looked for again: its operator may have been installed."""
 
 
-class WorkloadInformer(Generic[T]):
-    """Follows each of these kinds that the API server serves.
+ChargesOf = Callable[[Tree, KindRow, Metadata], Awaitable[tuple[Charge, ...] | None]]
+"""What a workload holds as a whole, as its review would book it; None where that can't be told now."""
 
-    `project` makes of a workload what is kept of it, None where it has ended; it may look things up. `on_change` gets a
-    uid with its new value, None once it is gone or has ended. `on_relist` gets the kind and all that exist of it.
-    """
 
-    def __init__(
-        self,
-        client: Client,
-        project: Callable[[KindRow, msgspec.Raw], Awaitable[T | None]],
-        on_change: Callable[[str, T | None], None],
-        on_relist: Callable[[GroupKind, Mapping[str, T]], None],
-    ) -> None:
-        self._client = client
-        self._project = project
-        self._on_change = on_change
-        self._on_relist = on_relist
-        self._discovery = Discovery(client)
-        self._followed: dict[GroupKind, Reflector[T]] = {}
-        self.api_versions: dict[str, str] = {}
-        """In which version each kind that is followed is read, by its qualified name."""
+@dataclass(eq=False)
+class ObservedWorkloads:
+    """Follows the workloads that may be gangs, at one time for one observer: each of their kinds that is served."""
+
+    client: Client
+    in_force: PolicyInForce
+    charges_of: ChargesOf
+    _observer: WorkloadView | None = None
+    _known: dict[str, tuple[Charge, ...]] = field(default_factory=dict)
+    _followed: dict[GroupKind, Reflector[Declared]] = field(default_factory=dict)
+    _versions: dict[str, str] = field(default_factory=dict)
+    """In which version each kind that is followed is read, by its qualified name."""
+
+    def __post_init__(self) -> None:
+        self.in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
-    async def following(self, rows: Callable[[], Iterable[KindRow]]) -> AsyncIterator[None]:
-        """Follow the kinds of these rows, and those that come to be served. All have been listed, if they can be."""
+    async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
+        """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change.
+
+        All have been listed, if they can be. Kinds that come to be served later are followed too.
+        """
+        self._observer, self._discovery = observer, Discovery(self.client)
+        observer.expect(row.group_kind.qualified for row in self._rows())
         tasks: list[asyncio.Task[None]] = []
         try:
-            await self._follow(rows(), tasks)
+            await self._follow(observer, tasks)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LISTED_SECONDS):
                     for reflector in self._followed.values():
                         await reflector.synced.wait()
-            tasks.append(asyncio.create_task(self._follow_later(rows, tasks)))
-            yield
+            tasks.append(asyncio.create_task(self._follow_later(observer, tasks)))
+            yield self
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._followed.clear()
+            self._observer = None
+            for each in (self._followed, self._versions, self._known):
+                each.clear()
 
-    def relist(self) -> None:
-        """Read and project all workloads again: the policy has changed."""
-        for reflector in self._followed.values():
-            reflector.relist()
+    def api_version(self, kind: str) -> str:
+        """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
+        return self._versions.get(kind, "")
 
-    async def find(self, row: KindRow, namespace: str, name: str) -> tuple[str, T | None] | None:
-        """The uid of the workload of that name and what is kept of it, as the API server has it now; None without one.
+    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
+        """The uid of a workload and what it declares, as it is stored now; None without one.
 
         Raises ApiError, also where the kind is not served now.
         """
+        row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)
+        if row is None or self._observer is None:
+            return None
         try:
             version = await self._discovery.api_version(row.group, row.plural)
-            tree = await self._client.get(path(version, row.plural, namespace, name))
+            tree = await self.client.get(path(version, row.plural, namespace, name))
         except NoSuchApi:
             raise
         except NotFound:
@@ -114,61 +117,31 @@ class WorkloadInformer(Generic[T]):
         except Unreadable as problem:
             raise ApiError(str(problem)) from problem
         raw = msgspec.Raw(msgspec.json.encode(tree))
-        return metadata_of(raw).uid, await self._project(row, raw)
+        return metadata_of(raw).uid, await self._declared(row, raw)
 
-    async def _follow(self, rows: Iterable[KindRow], tasks: list[asyncio.Task[None]]) -> None:
+    async def _follow(self, observer: WorkloadView, tasks: list[asyncio.Task[None]]) -> None:
         """Begin to follow what is served and is not followed yet."""
-        for row in rows:
+        for row in self._rows():
             if row.group_kind in self._followed:
                 continue
             try:
                 version = await self._discovery.api_version(row.group, row.plural)
             except Unreadable:
-                self._on_relist(row.group_kind, {})
+                observer.observe_all(row.group_kind.qualified, {})
                 continue
-            reflector = self._reflector(row, version)
-            self._followed[row.group_kind] = reflector
-            self.api_versions[row.group_kind.qualified] = version
+            self._versions[row.group_kind.qualified] = version
+            self._followed[row.group_kind] = reflector = self._reflector(row, version, observer)
             tasks.append(asyncio.create_task(reflector.run()))
 
-    async def _follow_later(self, rows: Callable[[], Iterable[KindRow]], tasks: list[asyncio.Task[None]]) -> None:
+    async def _follow_later(self, observer: WorkloadView, tasks: list[asyncio.Task[None]]) -> None:
         while True:
             await asyncio.sleep(SERVED_SECONDS)
             try:
-                await self._follow(rows(), tasks)
+                await self._follow(observer, tasks)
             except ApiError as error:
                 log.warning("kinds not looked for", {"error": str(error)})
 
-    def _reflector(self, row: KindRow, version: str) -> Reflector[T]:
-        async def project(raw: msgspec.Raw) -> T | None:
-            return await self._project(row, raw)
-
-        def listed(found: Mapping[str, T]) -> None:
-            self._on_relist(row.group_kind, found)
-
-        return Reflector(self._client, Source(path(version, row.plural), key="uid"), project, self._on_change, listed)
-
-
-ChargesOf = Callable[[Tree, KindRow, Metadata], Awaitable[tuple[Charge, ...] | None]]
-"""What a workload holds as a whole, as its review would book it; None where that can't be told now."""
-
-
-class ObservedWorkloads:
-    """Follows the workloads that may be gangs, at one time for one observer."""
-
-    def __init__(self, client: Client, in_force: PolicyInForce, charges_of: ChargesOf) -> None:
-        self._client = client
-        self._in_force = in_force
-        self._charges_of = charges_of
-        self._informer: WorkloadInformer[Declared] | None = None
-        self._observer: WorkloadView | None = None
-        self._known: dict[str, tuple[Charge, ...]] = {}
-        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
-
-    @asynccontextmanager
-    async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
-        """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change."""
-
+    def _reflector(self, row: KindRow, version: str, observer: WorkloadView) -> Reflector[Declared]:
         def changed(uid: str, found: Declared | None) -> None:
             if found is None:
                 self._known.pop(uid, None)
@@ -176,35 +149,18 @@ class ObservedWorkloads:
             else:
                 observer.observe(uid, found)
 
-        self._observer = observer
-        observer.expect(row.group_kind.qualified for row in self._rows())
-        self._informer = WorkloadInformer(
-            self._client, self._declared, changed, lambda kind, found: observer.observe_all(kind.qualified, found)
-        )
-        try:
-            async with self._informer.following(self._rows):
-                yield self
-        finally:
-            self._informer, self._observer = None, None
-            self._known = {}
+        def listed(found: Mapping[str, Declared]) -> None:
+            observer.observe_all(row.group_kind.qualified, found)
 
-    def api_version(self, kind: str) -> str:
-        """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
-        return self._informer.api_versions[kind] if self._informer else ""
-
-    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
-        """The uid of a workload and what it declares, as it is stored now; None without one. Raises ApiError."""
-        row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)
-        if row is None or self._informer is None:
-            return None
-        return await self._informer.find(row, namespace, name)
+        source = Source(path(version, row.plural), key="uid")
+        return Reflector(self.client, source, lambda raw: self._declared(row, raw), changed, listed)
 
     def _rows(self) -> Iterable[KindRow]:
-        return [row for row in self._in_force.current().kinds.rows if row.gang]
+        return [row for row in self.in_force.current().kinds.rows if row.gang]
 
     def _relist(self) -> None:
-        if self._informer is not None:
-            self._informer.relist()
+        for reflector in self._followed.values():
+            reflector.relist()
 
     async def _declared(self, row: KindRow, raw: msgspec.Raw) -> Declared | None:
         """What it declares; what it did so far, where that can't be told now. None once it has ended.
@@ -220,8 +176,8 @@ class ObservedWorkloads:
                 return None
             partly_done, is_deleted = is_partly_done(tree), metadata.deletion_timestamp is not None
             stopped = is_deleted or is_suspended(tree)
-            in_another = self._in_force.current().kinds.is_gang(metadata.controller)
-            charges = () if in_another or is_deleted else await self._charges_of(tree, row, metadata)
+            in_another = self.in_force.current().kinds.is_gang(metadata.controller)
+            charges = () if in_another or is_deleted else await self.charges_of(tree, row, metadata)
         except Refused as refused:
             log.warning(
                 "workload not counted", {"kind": row.kind, "name": metadata.name, "reason": sentence(refused.refusal)}
@@ -248,7 +204,6 @@ class ObservedWorld:
     def __init__(
         self,
         cluster: Watched,
-        in_force: PolicyInForce,
         pods: ObservedPods,
         workloads: ObservedWorkloads,
         events: EventWriter,
@@ -256,7 +211,7 @@ class ObservedWorld:
         pending: PendingGpus,
     ) -> None:
         self._cluster = cluster
-        self._in_force = in_force
+        self._in_force = workloads.in_force
         self._pods = pods
         self._workloads = workloads
         self._events = events
@@ -312,17 +267,13 @@ class ObservedWorld:
         before = self._stranded.get(tenant, frozenset())
         for gang in gangs:
             if gang.uid not in before:
-                self._tell(tenant, gang)
+                told, kind = sentence(stranded((gang,))), gang.kind.partition(".")[0]
+                version = self._workloads.api_version(gang.kind)
+                self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, told)
+                if uid := self._cluster.tenant_uid(tenant):
+                    self._events.add(Regarding.tenant_quota(tenant, uid), REASON, told)
         self._stranded[tenant] = frozenset(gang.uid for gang in gangs)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         self._cluster.subscribe(listener)
         self._in_force.subscribe(listener)
-
-    def _tell(self, tenant: str, gang: StrandedGang) -> None:
-        told = sentence(stranded((gang,)))
-        kind = gang.kind.partition(".")[0]
-        version = self._workloads.api_version(gang.kind)
-        self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, told)
-        if uid := self._cluster.tenant_uid(tenant):
-            self._events.add(Regarding.tenant_quota(tenant, uid), REASON, told)

@@ -78,11 +78,8 @@ FORGOTTEN = 60.0
 class OpenedGates:
     """`opened` gets each pod, what it holds and the seconds for which it was held; None where they are not known."""
 
-    def __init__(
-        self, opened: Callable[[str, Holding, float | None], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, opened: Callable[[str, Holding, float | None], None]) -> None:
         self._opened = opened
-        self._clock = clock
         self._failing: dict[str, tuple[str, float, float]] = {}
 
     @contextmanager
@@ -94,7 +91,7 @@ class OpenedGates:
             self._failing.pop(uid, None)
             raise
         except ApiError:
-            now = self._clock()
+            now = time.monotonic()
             first = self._failing[uid][1] if uid in self._failing else now
             self._failing[uid] = holding.namespace, first, now
             raise
@@ -104,7 +101,7 @@ class OpenedGates:
 
     def stuck(self) -> Iterator[tuple[str, float]]:
         """Namespaces with pods whose gates can't be opened, and for how many seconds each has been tried."""
-        now = self._clock()
+        now = time.monotonic()
         self._failing = {uid: each for uid, each in self._failing.items() if now - each[2] < FORGOTTEN}
         for namespace, first, _ in self._failing.values():
             yield namespace, now - first

@@ -2,15 +2,52 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
-from webhook.controllers.observed_pod import ObservedPod
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Holding
 from webhook.policy.values.tenants import is_maybe
+from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """What counts of what a pod's claims ask for, and of each ResourceClaim that it names, by namespace/name.
+
+    `unread`: what one of them asks for was never known. `passing`: because it can't be read now; else it does not
+    exist, and the pod holds nothing by it.
+    """
+
+    devices: tuple[Devices, ...] = ()
+    claims: Mapping[str, tuple[Devices, ...]] = msgspec.field(default_factory=dict)
+    unread: bool = False
+    passing: bool = False
+
+
+NO_CLAIMS = Claimed()
+
+
+class ObservedPod(msgspec.Struct, frozen=True):
+    """A pod that counts or has resource claims, as an event or a read showed it.
+
+    `holding` is on the flavor that the pod names, and None while nothing of it counts. `node` is "" until the pod is
+    `bound`, at that time in RFC 3339; until then it `waits`. `work_since`: since when it has work to lose, in seconds
+    since 1970; None: it has none.
+    """
+
+    namespace: str
+    name: str
+    claimed: Claimed = NO_CLAIMS
+    holding: Holding | None = None
+    node: str = ""
+    waits: WaitingPod | None = None
+    work_since: float | None = None
+    bound: str = ""
+
 
 NO_FLAVOR = ""
 """That of a node which has none."""
@@ -20,6 +57,7 @@ Bound = Callable[[str, WaitingPod, str], None]
 """Is told of each pod that was seen to wait, once it has a node: its uid, how it waited, and when it got it."""
 
 
+@dataclass(eq=False)
 class PodsOnNodes:
     """Stands between the pods that are seen and their observer.
 
@@ -27,23 +65,26 @@ class PodsOnNodes:
     no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(
-        self, observer: PodView, flavor_on: Callable[[str], str | None], bound: Bound = lambda *_: None
-    ) -> None:
-        self._observer = observer
-        self._flavor_on = flavor_on
-        self._bound = bound
-        self._nodes: dict[str, str] = {}
-        self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
-        self._waiting: dict[str, WaitingPod] = {}
-        self._working: dict[str, float] = {}
+    observer: PodView
+    flavor_on: Callable[[str], str | None]
+    bound: Bound = lambda *_: None
+    _nodes: dict[str, str] = field(default_factory=dict)
+    _pods: defaultdict[str, dict[str, Holding]] = field(default_factory=lambda: defaultdict(dict))
+    _waiting: dict[str, WaitingPod] = field(default_factory=dict)
+    _working: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, observer: PodView) -> None:
+        """Nothing is known of any pod yet, and the observer is another one."""
+        self.observer = observer
+        for each in (self._nodes, self._pods, self._waiting, self._working):
+            each.clear()
 
     def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
         self._keep(uid, found)
         if found is None or found.holding is None:
-            self._observer.release(uid)
+            self.observer.release(uid)
         else:
-            self._observer.observe(uid, counted(found.holding, self._flavor_on(found.node)))
+            self.observer.observe(uid, counted(found.holding, self.flavor_on(found.node)))
 
     def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
         self._nodes.clear()
@@ -52,18 +93,18 @@ class PodsOnNodes:
         self._waiting = {uid: each for uid, each in self._waiting.items() if uid in found}
         for uid, each in found.items():
             self._keep(uid, each)
-        self._observer.observe_all(
-            {uid: counted(each.holding, self._flavor_on(each.node)) for uid, each in found.items() if each.holding}
+        self.observer.observe_all(
+            {uid: counted(each.holding, self.flavor_on(each.node)) for uid, each in found.items() if each.holding}
         )
 
     def node_changed(self, node: str) -> None:
         for uid, holding in self._pods.get(node, {}).items():
-            self._observer.observe(uid, counted(holding, self._flavor_on(node)))
+            self.observer.observe(uid, counted(holding, self.flavor_on(node)))
 
     def running(self) -> Iterator[tuple[str, Holding]]:
         """Nodes with what a pod holds there, each on that node's flavor."""
         for node, pods in self._pods.items():
-            flavor = self._flavor_on(node)
+            flavor = self.flavor_on(node)
             yield from ((node, counted(holding, flavor)) for holding in pods.values())
 
     def working(self) -> Iterator[tuple[str, Holding, float]]:
@@ -77,7 +118,7 @@ class PodsOnNodes:
     def unplaced(self) -> Iterator[tuple[str, Holding]]:
         """The pods that hold GPUs and have no node yet, by their uids. Those behind our gate hold none."""
         for uid in self._waiting:
-            if (holding := self._observer.get(uid)) is not None:
+            if (holding := self.observer.get(uid)) is not None:
                 yield uid, holding
 
     def workload_of(self, uid: str) -> str:
@@ -101,7 +142,7 @@ class PodsOnNodes:
             if found.work_since is not None:
                 self._working[uid] = found.work_since
             if waited is not None:
-                self._bound(uid, waited, found.bound)
+                self.bound(uid, waited, found.bound)
 
 
 def counted(holding: Holding, flavor: str | None) -> Holding:

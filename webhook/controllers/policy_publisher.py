@@ -2,28 +2,22 @@
 
 import logging
 import time
-from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
 
-from webhook.cluster.watched import Watched
 from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.config.published import Published, place_beside
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
-from webhook.kube.client import METADATA, Client
+from webhook.kube.client import METADATA, RFC_3339, Client, path
 from webhook.kube.errors import ApiError, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import RFC_3339
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 0.5
-"""Seconds between two rounds at least."""
-RECHECK = 2.0
-"""Seconds after which a round comes unasked: the file may have been looked at, or this replica may lead now."""
 LOOK_FOR_MAP = 10.0
 """Seconds between two looks whether the policy file's ConfigMap is there still."""
 STALE = 30.0
@@ -75,82 +69,72 @@ async def _regarding(client: Client, policy: PolicyMap) -> Regarding:
     return Regarding("v1", "ConfigMap", policy.name, str(metadata.get("uid") or ""), policy.namespace)
 
 
+@dataclass(eq=False)
 class PolicyPublisher(Rounds):
     """Writes what is in force while this replica leads. The ConfigMap is there already: the chart makes it."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Watched,
-        in_force: PolicyInForce,
-        leading: Callable[[], bool],
-        policy: PolicyMap,
-        events: EventWriter,
-    ) -> None:
-        super().__init__(cluster, INTERVAL, RECHECK)
-        self._client = client
-        self._in_force = in_force
-        self._leading = leading
-        self._map = policy
-        self._events = events
-        self._written: Published | None = None
-        self._stale_at = self._look_at = 0.0
-        self._failing = ""
-        in_force.subscribe(self.wake)
+    interval = 0.5
+    recheck = 2.0
+    """The file may have been looked at then, or this replica may lead."""
+
+    client: Client
+    in_force: PolicyInForce
+    map: PolicyMap
+    events: EventWriter
+    _written: Published | None = None
+    _stale_at: float = 0.0
+    _look_at: float = 0.0
+    _failing: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.in_force.subscribe(self.wake)
 
     async def _round(self) -> None:
         if time.monotonic() >= self._look_at:
-            await self._look_for_map()
-        if not self._leading():
+            self._look_at = time.monotonic() + LOOK_FOR_MAP
+            with suppress(ApiError):  # what was told before stays
+                await self._look_for_map()
+        if not self.leading():
             self._written = None
             return
         try:
-            before = self._written or Published.read(await self._client.get(self._map.published))
+            before = self._written or Published.read(await self.client.get(self.map.published))
             wanted = self._wanted(before)
             if wanted == self._written and time.monotonic() < self._stale_at:
                 return
-            await self._client.patch(self._map.published, {"data": wanted.data()})
+            await self.client.patch(self.map.published, {"data": wanted.data()})
         except ApiError as error:
-            self._complain(str(error))
+            if str(error) != self._failing:
+                log.warning("policy in force not published", {"place": self.map.published, "error": str(error)})
+            self._failing = str(error)
             return
         self._written, self._failing = wanted, ""
         self._stale_at = time.monotonic() + STALE
         if wanted.problem:
-            self._events.add(await _regarding(self._client, self._map), NOT_TAKEN, self._said(wanted))
+            said = f"The policy file was not taken, and the policy of {wanted.since} stays in force"
+            if self.in_force.taken:
+                said = f"The policy of {wanted.since} is in force, but not as it should be"
+            self.events.add(await _regarding(self.client, self.map), NOT_TAKEN, f"{said}: {wanted.problem}")
         elif before and before.problem:
-            self._events.add(await _regarding(self._client, self._map), TAKEN, "The policy file is in force again.")
+            self.events.add(await _regarding(self.client, self.map), TAKEN, "The policy file is in force again.")
 
     async def _look_for_map(self) -> None:
         """What was mounted from it stays when it goes. Where there is no neighbour either, there never was one."""
-        self._look_at = time.monotonic() + LOOK_FOR_MAP
-        try:
-            is_lost = not await self._is_there(self._map.place) and await self._is_there(self._map.published)
-        except ApiError:
-            return  # what was told before stays
-        place = f"{self._map.namespace}/{self._map.name}"
-        self._in_force.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
+        is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
+        place = f"{self.map.namespace}/{self.map.name}"
+        self.in_force.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
 
     async def _is_there(self, place: str) -> bool:
         try:
-            await self._client.get(place, accept=METADATA)
+            await self.client.get(place, accept=METADATA)
         except NotFound:
             return False
         return True
 
-    def _said(self, found: Published) -> str:
-        """What the event says."""
-        if self._in_force.taken:
-            return f"The policy of {found.since} is in force, but not as it should be: {found.problem}"
-        return f"The policy file was not taken, and the policy of {found.since} stays in force: {found.problem}"
-
     def _wanted(self, before: Published | None) -> Published:
         """A policy that another replica, or this one before a restart, has published keeps its time."""
-        now = self._in_force
+        now = self.in_force
         since = datetime.fromtimestamp(now.since, UTC).strftime(RFC_3339)
         same = before is not None and before.digest == now.digest and before.since
         return Published(now.text, now.digest, same or since, now.problem)
-
-    def _complain(self, problem: str) -> None:
-        if problem != self._failing:
-            log.warning("policy in force not published", {"place": self._map.published, "error": problem})
-        self._failing = problem

@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
-from webhook.cluster.watched import Watched
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
@@ -52,11 +52,6 @@ class Notice(msgspec.Struct, frozen=True):
     existing: OwnerReference | None = None
     over_quota_of: str | None = None
 
-    @property
-    def told_on_controller(self) -> bool:
-        """Whether the controller of what was refused says so itself."""
-        return self.kind == "Pod" and self.existing is None
-
 
 class VerdictEvents(msgspec.Struct, frozen=True):
     """`tell` it what there is to know, which never waits; run `run` as a task and cancel it.
@@ -92,7 +87,9 @@ class VerdictEvents(msgspec.Struct, frozen=True):
         if notice.controller is not None:
             with suppress(Unreadable):
                 workload = await self.outermost(notice.namespace, notice.controller) or notice.existing
-        if workload and not (notice.told_on_controller and workload == notice.controller):
+        # the controller of a pod that was refused says so itself
+        told_there = notice.kind == "Pod" and notice.existing is None and workload == notice.controller
+        if workload and not told_there:
             self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
         tenant = notice.over_quota_of
         uid = self.tenant_uid(tenant) if tenant else None
@@ -129,39 +126,29 @@ class PreemptionRecorder(msgspec.Struct, frozen=True):
         await self.writer.written(about, EVENT, related)
 
 
-ROUND_SECONDS = 5.0
-"""Seconds between two rounds at least."""
-UNASKED_SECONDS = 60.0
-"""Seconds after which a round comes unasked: this replica may lead now."""
 NAMESPACE_LABEL = "NamespaceLabel"
 
 
+@dataclass(eq=False)
 class NamespaceEvents(Rounds):
-    """Tells of each mistake once. `leading`: whether this replica is the one that tells."""
+    """Tells of each mistake in the labels of a namespace once."""
 
-    def __init__(
-        self,
-        cluster: Watched,
-        policy: Callable[[], TierPolicy],
-        leading: Callable[[], bool],
-        events: EventWriter,
-    ) -> None:
-        super().__init__(cluster, ROUND_SECONDS, UNASKED_SECONDS)
-        self._policy = policy
-        self._leading = leading
-        self._events = events
-        self._told: Mapping[str, str] = {}
+    interval = 5.0
+    recheck = 60.0
+    """This replica may lead then."""
+
+    policy: Callable[[], TierPolicy]
+    events: EventWriter
+    _told: Mapping[str, str] = field(default_factory=dict)
 
     async def _round(self) -> None:
-        if not self._leading():
+        if not self.leading():
             return
-        policy, tenants = self._policy(), self._cluster.tenants()
+        policy, tenants = self.policy(), self.cluster.tenants()
         found: dict[str, str] = {}
-        for each in self._cluster.namespaces():
+        for each in self.cluster.namespaces():
             problems = "; ".join(map(sentence, namespace_warnings(each.labels, policy, tenants)))
             if problems and problems != self._told.get(each.name):
-                self._events.add(
-                    Regarding("v1", "Namespace", each.name, each.uid, each.name), NAMESPACE_LABEL, problems
-                )
+                self.events.add(Regarding("v1", "Namespace", each.name, each.uid, each.name), NAMESPACE_LABEL, problems)
             found |= {each.name: problems} if problems else {}
         self._told = found

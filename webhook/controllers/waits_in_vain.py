@@ -14,13 +14,12 @@ from heapq import nsmallest
 
 import msgspec
 
-from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
+from webhook.cluster.listed import GpuNode, gpu_nodes
 from webhook.cluster.pod_informer import seen_pod
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.controllers.placements import seconds_between
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError, NotFound
-from webhook.kube.paths import path
 from webhook.ledger.protocol import Holding
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod

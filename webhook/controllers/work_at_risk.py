@@ -1,28 +1,45 @@
 """Adds up the work at risk: what the training pods on nodes have done since they saved last, by tenant and tier.
 
+It also tells other schedulers what an eviction costs, by annotations that they read: Kueue on Workloads, Volcano on
+pods. Only a leader writes. An annotation that somebody else has written, as managedFields say, is left alone.
+
 Trainings report their saves, each pod to every replica. A pod speaks only of itself, and gains nothing by it: without
 a report all its work since its start is at risk, which is the most that it could claim.
 """
 
+import asyncio
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from heapq import nlargest
+from math import inf
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
+from webhook.cluster.pod_informer import RUNNING
 from webhook.controllers.gpu_seconds import counted_once
+from webhook.kube.client import FIELD_MANAGER, RFC_3339, Client, path
+from webhook.kube.discovery import Discovery
+from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
+from webhook.kube.reflector import Informer, Reflectors, Source, Store
 from webhook.ledger.protocol import Holding
-from webhook.policy.checkpoint.work_lost import LastSave
+from webhook.objects.pods import ManagedFields, Metadata
+from webhook.objects.refusal import Unreadable
+from webhook.objects.view import View, at, mapped, read
+from webhook.policy.checkpoint.work_lost import MOST, LastSave, boost, room_between, save_time
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.at_risk_now import RisksOf
 
 SOONEST = 5.0
 """Seconds between two reports of a pod; it sends one each 30 s."""
 REPORTS_KEPT = 3600.0
 """Seconds for which a report counts. A pod that is gone reports no more."""
-MOST = 50_000
+MOST_REPORTING = 50_000
 """Pods whose reports are kept. 200 bytes each."""
 SKEW = 60.0
 """Seconds that a node's clock may be ahead of ours."""
@@ -54,7 +71,9 @@ class LastSaves:
 
     def __len__(self) -> int:
         """So many pods have been heard within the time that counts."""
-        self._forget()
+        over = self._clock() - REPORTS_KEPT
+        while self._heard and next(iter(self._heard.values()))[0] <= over:
+            del self._heard[next(iter(self._heard))]
         return len(self._heard)
 
     def report(self, uid: str, progress: Progress) -> Heard:
@@ -65,16 +84,11 @@ class LastSaves:
             return "too-soon"
         if at is not None and at > now + SKEW:
             return "ahead"
-        if before is None and len(self._heard) >= MOST and len(self) >= MOST:
+        if before is None and len(self._heard) >= MOST_REPORTING and len(self) >= MOST_REPORTING:
             return "no-room"
         self._heard.pop(uid, None)  # who was heard longest ago stands first
         self._heard[uid] = now, None if at is None else LastSave(progress.last_saved_step, min(at, now))
         return "heard"
-
-    def _forget(self) -> None:
-        over = self._clock() - REPORTS_KEPT
-        while self._heard and next(iter(self._heard.values()))[0] <= over:
-            del self._heard[next(iter(self._heard))]
 
 
 KEPT = 10.0
@@ -91,35 +105,29 @@ class PodAtRisk(NamedTuple):
     exact: bool
 
 
+@dataclass(eq=False)
 class WorkAtRisk:
     """`working` tells of the pods with work to lose: of none where this replica does not lead.
 
     `tenant_name` tells whose a namespace is, `last_save` by uid when a pod has saved last, where that was reported.
     """
 
-    def __init__(
-        self,
-        working: Callable[[], Iterable[tuple[str, Holding, float]]],
-        tenant_name: Callable[[str], str | None],
-        last_save: Callable[[str], LastSave | None],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._working = working
-        self._tenant_name = tenant_name
-        self._last_save = last_save
-        self._clock = clock
-        self._kept: RisksOf = {}
-        self._until = 0.0
+    working: Callable[[], Iterable[tuple[str, Holding, float]]]
+    tenant_name: Callable[[str], str | None]
+    last_save: Callable[[str], LastSave | None]
+    clock: Callable[[], float] = time.time
+    _kept: RisksOf = field(default_factory=dict)
+    _until: float = 0.0
 
     def gpu_seconds(self) -> RisksOf:
-        now = self._clock()
+        now = self.clock()
         if now >= self._until:
             by_namespace = defaultdict[tuple[str, str, bool], float](float)
             for _, holding, gpus, since, exact in self.pods():
                 by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
             found = defaultdict[tuple[str, str, bool], float](float)
             for (namespace, tier, exact), gpu_seconds in by_namespace.items():
-                found[self._tenant_name(namespace) or "", tier, exact] += gpu_seconds
+                found[self.tenant_name(namespace) or "", tier, exact] += gpu_seconds
             self._kept, self._until = found, now + KEPT
         return self._kept
 
@@ -131,13 +139,218 @@ class WorkAtRisk:
     def pods(self) -> Iterator[PodAtRisk]:
         """The pods with work to lose, as work_since reckons it. The GPUs of a claim that pods share are the first's."""
         claims: set[tuple[str, str]] = set()
-        for uid, holding, began in self._working():
-            saved = self._last_save(uid)
-            gpus = float(_first(holding, claims) if holding.charge.shared else holding.charge.gpus)
-            yield PodAtRisk(uid, holding, gpus, began if saved is None else max(saved.at, began), saved is not None)
+        for uid, holding, began in self.working():
+            saved = self.last_save(uid)
+            ((_, _, gpus),) = counted_once([("", holding)], claims)
+            since = began if saved is None else max(saved.at, began)
+            yield PodAtRisk(uid, holding, float(gpus), since, saved is not None)
 
 
-def _first(holding: Holding, claims: set[tuple[str, str]]) -> Decimal:
-    """The GPUs of a pod, those of a claim that pods share only at the first."""
-    ((_, _, gpus),) = counted_once([("", holding)], claims)
-    return gpus
+log = logging.getLogger(__name__)
+
+UNTIL_HEARD = 60.0
+"""Seconds after the start in which all trainings that report have done so: until then more work seems to be at risk."""
+ROUND = 5.0
+"""Seconds between two rounds."""
+MOST_WRITES = 50
+"""In a round: what is to go first, then the largest changes. The others wait for the next one."""
+
+
+class _Metadata(Metadata, frozen=True):
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+
+class _Object(View, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedObject:
+    """An object that may bear the annotation; `value` is "" where it has none. `ours`: nobody else has written it.
+
+    `owners` are the uids of what owns it.
+    """
+
+    namespace: str
+    name: str
+    owners: tuple[str, ...]
+    value: str
+    ours: bool
+
+
+class Wanted(NamedTuple):
+    """The value that an annotation should have, "" for none, and by how much the one that it has is off."""
+
+    value: str
+    off: float
+
+
+GONE = Wanted("", inf)
+Found = Mapping[str, AnnotatedObject]
+"""The objects that may bear an annotation, by uid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """One that is told, by an annotation of its own, on objects of `plural`: on those that one of `selections` finds.
+
+    `wanted` are the values of the annotation by the uids of objects, at a time in seconds since 1970.
+    """
+
+    name: Literal["Kueue", "Volcano"]
+    annotation: str
+    group: str
+    plural: str
+    selections: Callable[[TierPolicy], list[dict[str, str]]]
+    wanted: Callable[[Iterable[PodAtRisk], Found, TierPolicy, float], Mapping[str, Wanted]]
+
+
+def boosts(pods: Iterable[PodAtRisk], found: Found, policy: TierPolicy, now: float) -> dict[str, Wanted]:
+    """Of the Workloads that own these pods, or what made them. An evicted one has none: it would evict others by it."""
+    owned = defaultdict[tuple[str, str], list[str]](list)
+    for uid, workload in found.items():
+        for owner in workload.owners:
+            owned[workload.namespace, owner].append(uid)
+    at_risk = defaultdict[str, float](float)
+    for pod in pods:
+        makers = ((pod.holding.namespace, uid) for uid in (pod.uid, pod.holding.controller, pod.holding.gang))
+        for uid in next((owned[maker] for maker in makers if maker in owned), ()):
+            at_risk[uid] += pod.gpus * max(0.0, now - pod.since)
+    room = room_between(tier.value for tier in policy.tiers)
+    wanted: dict[str, Wanted] = {}
+    for uid, gpu_seconds in at_risk.items():
+        value = found[uid].value
+        written = int(value) if value.isdecimal() and len(value) <= len(str(MOST)) else 0
+        if right := boost(gpu_seconds, written, room):
+            wanted[uid] = Wanted(str(right), abs(right - written))
+    return wanted
+
+
+def save_times(pods: Iterable[PodAtRisk], found: Found, _: TierPolicy, now: float) -> dict[str, Wanted]:
+    """Of pods that Volcano places; of one that has not saved, when it began: it would lose what came since."""
+    wanted: dict[str, Wanted] = {}
+    for pod in pods:
+        if pod.uid in found:
+            try:
+                written = datetime.strptime(found[pod.uid].value, RFC_3339).replace(tzinfo=UTC).timestamp()
+            except ValueError:
+                written = 0.0
+            saved = save_time(min(pod.since, now), written)
+            wanted[pod.uid] = Wanted(datetime.fromtimestamp(saved, UTC).strftime(RFC_3339), abs(saved - written))
+    return wanted
+
+
+def _placed_by_volcano(policy: TierPolicy) -> list[dict[str, str]]:
+    names = (name for name, system in policy.systems.items() if system == "Volcano")
+    return [{"fieldSelector": f"{RUNNING.params['fieldSelector']},spec.schedulerName={name}"} for name in names]
+
+
+SCHEDULERS = (
+    Scheduler("Kueue", "kueue.x-k8s.io/priority-boost", "kueue.x-k8s.io", "workloads", lambda _: [{}], boosts),
+    Scheduler("Volcano", "volcano.sh/last-checkpoint-time", "", "pods", _placed_by_volcano, save_times),
+)
+"""Kueue's is KEP-7990, behind its gate PriorityBoost. Volcano's is read by the plugin `checkpoint` of volcano#5999."""
+
+
+@dataclass(eq=False)
+class EvictionCosts:
+    """Tells one scheduler. Run `run` as a task.
+
+    `at_risk` are the pods with work to lose. `leading`: whether this replica writes, and knows all of them. `count`
+    hears the outcome of each write.
+    """
+
+    client: Client
+    scheduler: Scheduler
+    policy: Callable[[], TierPolicy]
+    leading: Callable[[], bool]
+    at_risk: Callable[[], Iterable[PodAtRisk]]
+    count: Callable[[str], None]
+    _version: str = "v1"
+    _sources: list[Source] = field(default_factory=list)
+    _found: list[Store[AnnotatedObject]] = field(default_factory=list)
+    _reflectors: Reflectors = field(default_factory=Reflectors)
+    _problem: str = ""
+
+    def __post_init__(self) -> None:
+        self._discovery = Discovery(self.client)
+
+    async def run(self) -> None:
+        if self.policy().reports is not None:
+            await asyncio.sleep(UNTIL_HEARD)
+        while True:
+            problem = self._problem
+            try:
+                problem = await self._round()
+            except (ApiError, Unreadable) as error:
+                problem = str(error)
+            except Exception:
+                log.exception("eviction costs not told", {"scheduler": self.scheduler.name})
+            if problem and problem != self._problem:  # said once: without the right to write it stays so
+                log.warning("eviction costs not told", {"scheduler": self.scheduler.name, "error": problem})
+            self._problem = problem
+            await asyncio.sleep(ROUND)
+
+    async def _round(self) -> str:
+        """The first problem with a single object; "" without one."""
+        policy = self.policy()
+        telling = policy.eviction_cost.get(self.scheduler.name, "Off") if self.leading() else "Off"
+        sources: list[Source] = []
+        if telling != "Off":
+            scheduler = self.scheduler
+            if scheduler.group:
+                self._version = await self._discovery.api_version(scheduler.group, scheduler.plural)
+            place = path(self._version, scheduler.plural)
+            sources = [Source(place, params, "uid", metadata_only=True) for params in scheduler.selections(policy)]
+        await self._follow(sources)
+        if not self._sources or not self._reflectors.synced:
+            return ""
+        found = {uid: each for store in self._found for uid, each in store.objects.items()}
+        at_risk = (pod for pod in self.at_risk() if pod.holding.charge.tier and pod.holding.ends_in is None)
+        wanted = self.scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
+        problems = [await self._write(uid, found[uid], value) for uid, value in writes_of_a_round(found, wanted)]
+        return next(filter(None, problems), "")
+
+    async def _follow(self, sources: list[Source]) -> None:
+        if sources == self._sources:
+            return
+        await self._reflectors.stop()
+        self._sources, self._found = sources, [Store(lambda: None) for _ in sources]
+        informers = [
+            Informer(self.client, source, self._annotated, store)
+            for source, store in zip(sources, self._found, strict=True)
+        ]
+        self._reflectors = Reflectors(*(each.reflector for each in informers))
+        self._reflectors.start()
+
+    def _annotated(self, raw: msgspec.Raw) -> AnnotatedObject:
+        metadata, annotation = read(raw, _Object).metadata, self.scheduler.annotation
+        value = metadata.annotations.get(annotation, "")
+        fields = (
+            (each.manager, mapped(at(each.fields_v1, "f:metadata.f:annotations"))) for each in metadata.managed_fields
+        )
+        writers = {manager for manager, annotations in fields if f"f:{annotation}" in annotations}
+        owners = tuple(each.uid for each in metadata.owner_references)
+        return AnnotatedObject(
+            metadata.namespace, metadata.name, owners, value, not value or writers == {FIELD_MANAGER}
+        )
+
+    async def _write(self, uid: str, there: AnnotatedObject, value: str) -> str:
+        """What is wrong with that object; "" where nothing is. One that was deleted, or made anew, needs no write."""
+        body = {"metadata": {"uid": uid, "annotations": {self.scheduler.annotation: value or None}}}
+        try:
+            await self.client.patch(path(self._version, self.scheduler.plural, there.namespace, there.name), body)
+        except (NotFound, Conflict):
+            return ""
+        except Failed as error:
+            self.count("failed")
+            return str(error)
+        self.count("written")
+        return ""
+
+
+def writes_of_a_round(found: Found, wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
+    """The values that are written in a round, by the uids of their objects."""
+    new = ((uid, each, wanted.get(uid, GONE)) for uid, each in found.items() if each.ours)
+    off = ((wish.off, uid, wish.value) for uid, each, wish in new if wish.value != each.value)
+    return [(uid, value) for _, uid, value in nlargest(MOST_WRITES, off)]

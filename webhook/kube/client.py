@@ -1,14 +1,156 @@
-"""Requests to the API server: get, list, watch, create, replace, patch, delete. Every one has a timeout."""
+"""Requests to the API server: get, list, watch, create, replace, patch, delete. Every one has a timeout.
 
+Answers are decoded as far as a list or a watch needs: the objects themselves stay bytes. The names in a path come from
+tenants, so none may lead to another object than it names. Source:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
+"""
+
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from webhook.kube.errors import TooLong
-from webhook.kube.wire import JSON, ApiRequest, Event, Page, events_of, page_of, tree_of, warning_text
+import msgspec
+
+from webhook.kube.errors import Failed, TooLong, Unreachable, failure
+from webhook.objects.refusal import Unreadable
 from webhook.objects.view import Tree
+
+JSON = "application/json"
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+"""A time in an object, for strftime of one in UTC."""
+
+
+class ApiRequest(msgspec.Struct, frozen=True):
+    """A request to a server: `body` is sent as JSON of that `content_type`."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = {}
+    body: object = None
+    content_type: str = JSON
+    accept: str = JSON
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    """A list's metadata; `continue_` is empty on the last page."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct):
+    """A page of a list, its objects still bytes. An empty list of metadata alone has null items."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class Event(msgspec.Struct):
+    """One line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and the object still bytes."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class ObjectMeta(msgspec.Struct, rename="camel"):
+    """What tells one object, and one state of it, from another."""
+
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class _Error(msgspec.Struct):
+    code: int = 500
+
+
+def warning_text(header: str) -> str:
+    """The text of a Warning header, such as `299 - "be \\"careful\\""`."""
+    return re.sub(r"\\(.)", r"\1", header.partition('"')[2].removesuffix('"'))
+
+
+def tree_of(body: bytes, path: str) -> Tree:
+    tree = _decoded(body, path, Any)
+    return tree if isinstance(tree, dict) else {}
+
+
+def page_of(body: bytes, path: str) -> Page:
+    page: Page = _decoded(body, path, Page)
+    return page
+
+
+async def listed_objects(pages: AsyncIterator[Page]) -> AsyncIterator[msgspec.Raw]:
+    async for page in pages:
+        for raw in page.items or ():
+            yield raw
+
+
+async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Event]:
+    """The events of a watch. Raises the error that the API server ends it with."""
+    async for line in lines(pieces):
+        event = _decoded(line, path, Event)
+        if event.type == "ERROR":
+            raise failure("WATCH", path, _decoded(event.object, path, _Error).code, bytes(event.object))
+        yield event
+
+
+def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
+    """The metadata of an object that a list or a watch brought. Raises Failed where it is no object.
+
+    To watch on from the same version would bring it again.
+    """
+    try:
+        return msgspec.json.decode(raw, type=_Object).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Failed(f"metadata of an object can't be read: {error}", 0) from None
+
+
+async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Whole lines of any length. A last line without an end was cut off, and is no line."""
+    parts: list[bytes] = []
+    async for piece in pieces:
+        *ended, rest = piece.split(b"\n")
+        for line in ended:
+            yield b"".join([*parts, line])
+            parts = []
+        if rest:
+            parts.append(rest)
+
+
+def _decoded(body: bytes | msgspec.Raw, path: str, shape: Any) -> Any:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreachable(f"{path}: the answer is not what a Kubernetes API sends: {error}") from None
+
+
+_SEGMENT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
+
+
+def path(api_version: str, plural: str, namespace: str | None = None, name: str | None = None) -> str:
+    """The path of an object, or of a list where `name` is None; `api_version` as an object says it: "v1", "apps/v1".
+
+    Raises Unreadable where a part is no name: an owner reference may say "../secrets/x".
+    """
+    group, _, version = api_version.rpartition("/")
+    parts = ["apis", _checked(group), _checked(version)] if group else ["api", _checked(version)]
+    parts += ["namespaces", _checked(namespace)] if namespace is not None else []
+    parts += [plural]
+    parts += [_checked(name)] if name is not None else []
+    return "/" + "/".join(parts)
+
+
+def _checked(part: str) -> str:
+    if _SEGMENT.fullmatch(part) is None:
+        raise Unreadable(f'"{part[:60]}" is not a valid name in the Kubernetes API')
+    return part
+
 
 if TYPE_CHECKING:  # its libraries take as long as all else that a command imports
     from webhook.kube.connection import Connection
@@ -38,7 +180,7 @@ SILENCE_SECONDS = 150.0
 
 
 class Client:
-    """One API server. Paths are those of `kube.paths`; every method raises ApiError and nothing else."""
+    """One API server. Paths are those of `path`; every method raises ApiError and nothing else."""
 
     def __init__(self, way: "Connection") -> None:
         self._way = way
@@ -52,9 +194,7 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """The one place that touches the Kubernetes client library: credentials, TLS and HTTP, as bytes.
 
-Its configuration and its aiohttp layer are used; its models are not, for they drop the fields they don't know.
+Its configuration and its aiohttp layer are used; its models are not, for they drop the fields they don't know. From one
+replica to another goes HTTPS that trusts nothing but the certificate that both serve.
 """
 
 import ast
@@ -9,10 +10,13 @@ import logging
 import os
 import re
 import socket
+import ssl
 import sys
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import lru_cache
+from http import HTTPStatus
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
@@ -25,9 +29,9 @@ from urllib.request import getproxies
 import yarl
 from multidict import CIMultiDict
 
-from webhook.kube.errors import TooLong, Unreachable, failure
+from webhook.kube.client import ApiRequest
+from webhook.kube.errors import Failed, TooLong, Unreachable, failure
 from webhook.kube.kubeconfig import Kubeconfig, in_cluster, read_kubeconfig, unusable
-from webhook.kube.wire import ApiRequest
 
 _PARTS = ("dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 _UNUSED = {"kubernetes.config", *(f"kubernetes.{aio}{part}" for aio in ("", "aio.") for part in _PARTS)}
@@ -143,7 +147,15 @@ class Connection:
         """
         limit = aiohttp.ClientTimeout(total=seconds, ceil_threshold=float("inf"))
         async with self._response(self._rest, request, limit, warned) as response:
-            return await _whole(response, f"{request.method} {request.path}")
+            pieces, size = list[bytes](), 0
+            async for piece in response.content.iter_any():
+                pieces.append(piece)
+                size += len(piece)
+                if size > MOST_BYTES:
+                    _break_off(response)
+                    what = f"{request.method} {request.path}"
+                    raise TooLong(f"{what}: the answer has more than {MOST_BYTES >> 20} MiB")
+            return b"".join(pieces)
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -177,17 +189,6 @@ class Connection:
                 yield response
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise Unreachable(f"{method} {path}: {_why(error)}") from error
-
-
-async def _whole(response: aiohttp.ClientResponse, what: str) -> bytes:
-    pieces, size = list[bytes](), 0
-    async for piece in response.content.iter_any():
-        pieces.append(piece)
-        size += len(piece)
-        if size > MOST_BYTES:
-            _break_off(response)
-            raise TooLong(f"{what}: the answer has more than {MOST_BYTES >> 20} MiB")
-    return b"".join(pieces)
 
 
 def _why(error: aiohttp.ClientError | OSError) -> str:
@@ -237,8 +238,12 @@ async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
     log, failures = logging.getLogger(kube_config.__name__), list[str]()
 
     def kept(record: logging.LogRecord) -> bool:
+        """Take the plugin's own words from `exec: process returned 1. b'login expired'`, or an OSError of Python's."""
+        logged = record.getMessage()
+        words = re.fullmatch(r"exec: process returned \d+\. (b.*)", logged)
+        said = ast.literal_eval(words[1]).decode(errors="replace") if words else re.sub(r"^\[Errno \d+\] ", "", logged)
         if record.levelno >= logging.ERROR:
-            failures.append(_plugin_said(record.getMessage()))
+            failures.append(" ".join(said.split()))
         return record.levelno < logging.ERROR
 
     log.addFilter(kept)
@@ -252,8 +257,50 @@ async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
     return loader
 
 
-def _plugin_said(logged: str) -> str:
-    """In its own words: the library logs `exec: process returned 1. b'login expired'`, or an OSError of Python's."""
-    words = re.fullmatch(r"exec: process returned \d+\. (b.*)", logged)
-    said = ast.literal_eval(words[1]).decode(errors="replace") if words else re.sub(r"^\[Errno \d+\] ", "", logged)
-    return " ".join(said.split())
+IDLE_SECONDS = 90.0
+"""A connection to a peer that nobody uses is kept for so long; the server keeps it longer."""
+END = b"-----END CERTIFICATE-----"
+
+
+class Peers:
+    """Connections to other replicas that stay open. Close it at the end. Make it in the loop that uses it.
+
+    `certificate`: the PEM of what they serve now, the leaf first.
+    """
+
+    def __init__(self, certificate: Callable[[], bytes]) -> None:
+        self._certificate = certificate
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS), timeout=aiohttp.ClientTimeout()
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    @asynccontextmanager
+    async def post(
+        self, address: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[Awaitable[bytes]]:
+        """Entered once the answer's head is there: the rest is to be awaited. Raises Unreachable or Failed."""
+        asked = self._session.post(
+            f"https://{address}{path}", headers=headers, data=body, ssl=_trusting(self._certificate())
+        )
+        try:
+            async with asked as response:
+                if response.status != HTTPStatus.OK:
+                    raise Failed(f"https://{address}{path}: HTTP {response.status}", response.status)
+                yield response.read()
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            raise Unreachable(f"https://{address}{path}: {error}") from error
+
+
+@lru_cache(maxsize=2)
+def _trusting(certificate: bytes) -> ssl.SSLContext:
+    """Trusts no authority but that one certificate, so it need not bear the address: who shows it has its key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    leaf = certificate.partition(END)
+    context.load_verify_locations(cadata=b"".join(leaf[:2]).decode())
+    return context

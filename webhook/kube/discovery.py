@@ -13,6 +13,18 @@ from webhook.objects.refusal import Missing
 KEPT_SECONDS = 300.0
 
 
+async def _preferred_version(client: Client, group: str, plural: str) -> str:
+    try:
+        found = await client.get(f"/apis/{group}")
+    except NotFound:
+        found = {}
+    for version in found.get("versions") or ():
+        served = await client.get(f"/apis/{version['groupVersion']}")
+        if any(resource.get("name") == plural for resource in served.get("resources") or ()):
+            return str(version["groupVersion"])
+    raise Missing(f"this cluster serves no {plural} of {group}: that API is switched off or too new for it")
+
+
 class Discovery:
     """Answers for group and plural, kept for five minutes: an API server is rarely upgraded more often."""
 
@@ -25,35 +37,18 @@ class Discovery:
 
         Raises Missing where no version is served, ApiError where that can't be told.
         """
-        return await self._found.get((group, plural), lambda: self._discover(group, plural))
+        return await self._found.get((group, plural), lambda: _preferred_version(self._client, group, plural))
 
     async def close(self) -> None:
         await self._found.close()
 
-    async def _discover(self, group: str, plural: str) -> str:
-        for version in await self._versions(group):
-            resources = (await self._client.get(f"/apis/{version}")).get("resources") or []
-            if any(resource.get("name") == plural for resource in resources):
-                return version
-        raise Missing(f"this cluster serves no {plural} of {group}: that API is switched off or too new for it")
-
-    async def _versions(self, group: str) -> list[str]:
-        try:
-            found = await self._client.get(f"/apis/{group}")
-        except NotFound:
-            return []
-        return [version["groupVersion"] for version in found.get("versions") or ()]
-
 
 async def served_version(client: Client, group: str, plural: str) -> str | None:
     """The version of an API that this cluster serves, None where it serves none. Raises ApiError."""
-    discovery = Discovery(client)
     try:
-        return await discovery.api_version(group, plural)
+        return await _preferred_version(client, group, plural)
     except Missing:
         return None
-    finally:
-        await discovery.close()
 
 
 SECONDS = 10.0

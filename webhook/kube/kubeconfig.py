@@ -66,7 +66,8 @@ def context_namespace(kubeconfig: Path | None = None, context: str | None = None
 
 def read_kubeconfig(kubeconfig: Path | None, context: str | None) -> Kubeconfig:
     """That of the file, else of $KUBECONFIG or ~/.kube/config. Raises Unreachable, which says what is wrong with it."""
-    places = _places(kubeconfig)
+    named = os.environ.get("KUBECONFIG") or "~/.kube/config"  # an empty one is none, as for kubectl
+    places = [kubeconfig] if kubeconfig else [Path(each).expanduser() for each in named.split(os.pathsep) if each]
     held = {str(place): content for place in places if (content := _content(place))}
     if not held:
         instead = "" if kubeconfig else "; name one with --kubeconfig, or in $KUBECONFIG"
@@ -103,14 +104,6 @@ def _require_whole(name: str, cluster: _Entry | None, context: _Entry, users: _E
 def unusable(problem: str) -> Unreachable:
     """What is wrong with a kubeconfig, as it is told."""
     return Unreachable(f"can't find the API server: {problem}")
-
-
-def _places(kubeconfig: Path | None) -> list[Path]:
-    """Where kubeconfigs may be; an empty $KUBECONFIG is none, as for kubectl."""
-    if kubeconfig is not None:
-        return [kubeconfig]
-    named = os.environ.get("KUBECONFIG") or "~/.kube/config"
-    return [Path(each).expanduser() for each in named.split(os.pathsep) if each]
 
 
 def _content(place: Path) -> _Content | None:

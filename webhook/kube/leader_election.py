@@ -19,9 +19,8 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection as Elect
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError, Failed
-from webhook.kube.paths import path
 from webhook.objects.view import Tree
 
 log = logging.getLogger(__name__)
@@ -37,104 +36,89 @@ Lead = Callable[[bool], Awaitable[None]]
 """What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty."""
 
 
-class LeaderElection:
-    """Competes for one Lease as `identity`, which no other process has. `seconds`: how long it holds unrenewed.
+async def _nothing() -> None:
+    """The library's own hooks: it would not notice that the leader's work has ended."""
 
-    `address` is where the others reach us while we lead; "" for nowhere.
+
+class LeaderElection(BaseLock):
+    """Competes for one Lease, as namespace/name, under an `identity` that no other process has.
+
+    `seconds`: how long it holds unrenewed.
+
+    `address` is where the others reach us while we lead; "" for nowhere. It is the lock as the library asks for it,
+    which takes records of times and durations as text.
     """
 
     def __init__(
         self,
         client: Client,
-        namespace: str,
-        name: str,
+        lease: str,
         identity: str,
         seconds: int,
         clock: Callable[[], float] = time.monotonic,
         address: str = "",
     ) -> None:
-        self._lease = _Lease(client, namespace, name, identity, seconds, clock, address)
-        self._seconds = seconds
+        namespace, _, name = lease.partition("/")
+        super().__init__(name, namespace, identity)
         self.leading = False
+        self._client = client
+        self._seconds = seconds
+        self._clock = clock
+        self._address = address
+        self._list = path(API_VERSION, "leases", namespace)
+        self._stored: Tree = {}
+        self._holder = LeaseHolder(clock)
+        self._missing_since: float | None = None
+        self._was_held = self._was_new = False
 
     @property
     def holder(self) -> str:
         """Who holds the Lease, "" for nobody or one that has run out: who does not lead reads it every few seconds."""
-        return self._lease.holder.name
+        return self._holder.name
 
     @property
     def is_renewed(self) -> bool:
         """Whether whoever holds the Lease, we too, renews it: a leader that has died holds it for some time yet."""
-        return self._lease.holder.is_renewed
+        return self._holder.is_renewed
 
     @property
     def holder_address(self) -> str:
         """Where the holder says that it is reached; "" for nowhere. One of another version may have left another's."""
-        return self._lease.annotations.get(ADDRESS, "") if self.holder else ""
+        return self._annotations.get(ADDRESS, "") if self.holder else ""
+
+    @property
+    def _annotations(self) -> Tree:
+        return self._stored.get("metadata", {}).get("annotations") or {}
 
     async def run(self, lead: Lead) -> None:
         """Compete for ever, and lead while the Lease is held. Where `lead` ends, the Lease is given up."""
         while True:
-            election = Election(self._config())
+            election: Any = Election(
+                Config(
+                    self,
+                    lease_duration=self._seconds,
+                    # the library's proportions: 15 s, 10 s, 2 s
+                    renew_deadline=self._seconds * 2 / 3,
+                    retry_period=max(self._seconds / 7.5, 1.0),
+                    onstarted_leading=_nothing,
+                    onstopped_leading=_nothing,
+                )
+            )
             await election.acquire()
-            log.info("leading", {"identity": self._lease.identity})
-            await self._term(election, lead)
-            log.info("no longer leading", {"identity": self._lease.identity})
-
-    async def _term(self, election: Any, lead: Lead) -> None:
-        tasks = [asyncio.ensure_future(lead(self._lease.was_new)), asyncio.ensure_future(election.renew_loop())]
-        self.leading = True
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self.leading = False
-            for task in tasks:
-                task.cancel()
-            for problem in await asyncio.gather(*tasks, return_exceptions=True):
-                if isinstance(problem, Exception):
-                    log.error("leading ended", exc_info=problem)
-            await self._lease.give_up()
-
-    def _config(self) -> Any:
-        """The library's proportions: 15 s, 10 s, 2 s."""
-        return Config(
-            self._lease,
-            lease_duration=self._seconds,
-            renew_deadline=self._seconds * 2 / 3,
-            retry_period=max(self._seconds / 7.5, 1.0),
-            onstarted_leading=_nothing,
-            onstopped_leading=_nothing,
-        )
-
-
-async def _nothing() -> None:
-    """The library's own hooks: it would not notice that the leader's work has ended."""
-
-
-class _Lease(BaseLock):
-    """The lock as the library asks for it: it takes records of times and durations as text."""
-
-    def __init__(
-        self,
-        client: Client,
-        namespace: str,
-        name: str,
-        identity: str,
-        seconds: int,
-        clock: Callable[[], float],
-        address: str,
-    ) -> None:
-        super().__init__(name, namespace, identity)
-        self._address = address
-        self._seconds = seconds
-        self._clock = clock
-        self._missing_since: float | None = None
-        self._was_held = False
-        self.holder = LeaseHolder(clock)
-        self.was_new = False
-        self._client = client
-        self._list = path(API_VERSION, "leases", namespace)
-        self._stored: Tree = {}
+            log.info("leading", {"identity": self.identity})
+            tasks = [asyncio.ensure_future(lead(self._was_new)), asyncio.ensure_future(election.renew_loop())]
+            self.leading = True
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self.leading = False
+                for task in tasks:
+                    task.cancel()
+                for problem in await asyncio.gather(*tasks, return_exceptions=True):
+                    if isinstance(problem, Exception):
+                        log.error("leading ended", exc_info=problem)
+                await self._give_up()
+            log.info("no longer leading", {"identity": self.identity})
 
     async def get(self, name: str, _namespace: str) -> tuple[bool, Any]:
         try:
@@ -166,19 +150,15 @@ class _Lease(BaseLock):
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
         before, was_held = self._stored.get("spec") or {}, self._was_held
-        metadata = {**self._stored["metadata"], "annotations": {**self.annotations, ADDRESS: self._address}}
+        metadata = {**self._stored["metadata"], "annotations": {**self._annotations, ADDRESS: self._address}}
         lease = {**self._stored, "metadata": metadata, "spec": self._spec(before)}
         done = await self._done(self._client.replace(f"{self._list}/{name}", lease))
-        self.was_new |= done and not before and not was_held
+        self._was_new |= done and not before and not was_held
         return done
 
-    @property
-    def annotations(self) -> Tree:
-        return self._stored.get("metadata", {}).get("annotations") or {}
-
-    async def give_up(self) -> None:
+    async def _give_up(self) -> None:
         """Let the next one have it at once, if it is still ours."""
-        self.was_new = False
+        self._was_new = False
         held, record = await self.get(self.name, self.namespace)
         if held and record.holder_identity == self.identity:
             spec = {**self._stored["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
@@ -199,7 +179,7 @@ class _Lease(BaseLock):
     def _see(self, lease: Tree) -> None:
         self._stored, self._missing_since = lease, None
         self._was_held = self._was_held or bool(lease.get("spec"))
-        self.holder.see(lease.get("spec") or {})
+        self._holder.see(lease.get("spec") or {})
 
     async def _done(self, request: Awaitable[Tree]) -> bool:
         try:

@@ -12,14 +12,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, ObjectMeta, metadata_of
 from webhook.kube.errors import ApiError, Failed, Gone
-from webhook.kube.wire import ObjectMeta, metadata_of
 
 log = logging.getLogger(__name__)
 
@@ -44,109 +43,6 @@ class Source(msgspec.Struct, frozen=True):
     params: Mapping[str, str] = msgspec.field(default_factory=dict)
     key: Literal["name", "uid"] = "name"
     metadata_only: bool = False
-
-
-class Reflector(Generic[T]):
-    """Lists and watches a source until it is cancelled, for a store or a ledger.
-
-    `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist. `listing` is
-    held from the request of a list until it is handed on: whoever holds it knows that no older list is to come.
-    `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
-    """
-
-    heard = 0.0
-    """When the API server said something last, by the monotonic clock: a bookmark comes about once a minute."""
-
-    def __init__(
-        self,
-        client: Client,
-        source: Source,
-        project: Callable[[msgspec.Raw], Awaitable[T | None]],
-        on_change: Callable[[str, T | None], None],
-        on_relist: Callable[[Mapping[str, T]], None],
-    ) -> None:
-        self._client = client
-        self._source = source
-        self._project = project
-        self._on_change = on_change
-        self._on_relist = on_relist
-        self._version = ""
-        self._failures = 0
-        self._relist_wanted = False
-        self._watching: asyncio.Timeout | None = None
-        self.listing = Listing()
-        self.synced = asyncio.Event()
-        self.problem: str | None = None
-
-    def relist(self) -> None:
-        """Read everything again at once: what `project` makes of objects has changed."""
-        if self._watching is not None and not self._relist_wanted:
-            self._watching.reschedule(0)  # once: a time-out that is over can't be moved
-        self._relist_wanted = True
-
-    async def run(self) -> None:
-        while True:
-            try:
-                if not self._version:
-                    async with self.listing.of_all():
-                        await self._list()
-                await self._watch()
-                await asyncio.sleep(random.uniform(0, 1))  # noqa: S311 - spreads load, hides nothing
-            except ApiError as error:
-                await self._failed(error)
-            except Exception as error:
-                log.exception("watch broken", {"path": self._source.path})
-                await self._failed(Failed(f"{self._source.path}: {error!r}", 0))
-
-    async def _failed(self, error: ApiError) -> None:
-        if isinstance(error, Failed) and error.code != TOO_MANY:
-            self._version = ""  # the version may be what the API server does not like
-        if self.problem is None and not isinstance(error, Gone):
-            log.warning("watch failed", {"path": self._source.path, "error": str(error)})
-        self.problem = str(error)
-        delay = min(FIRST_DELAY * 2 ** min(self._failures, 16), LONGEST_DELAY)
-        self._failures += 1
-        await asyncio.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311
-
-    async def _list(self) -> None:
-        self._relist_wanted = False
-        found: dict[str, T] = {}
-        version = ""
-        source = self._source
-        pages = self._client.list_pages(source.path, source.params, metadata_only=source.metadata_only)
-        async for page in pages:
-            version = page.metadata.resource_version
-            for index, raw in enumerate(page.items or ()):
-                value = await self._project(raw)
-                if value is not None:
-                    found[self._key(metadata_of(raw))] = value
-                if index % BREATH == 0:
-                    await asyncio.sleep(0)
-        self._on_relist(found)
-        self._version, self.heard = version, time.monotonic()
-        self.synced.set()
-
-    async def _watch(self) -> None:
-        """Take events until the API server ends the watch, or until a relist is wanted."""
-        source = self._source
-        watch = self._client.watch(source.path, self._version, source.params, metadata_only=source.metadata_only)
-        try:
-            async with asyncio.timeout(0 if self._relist_wanted else None) as self._watching, watch as events:
-                self.problem, self._failures = None, 0
-                async for event in events:
-                    metadata = metadata_of(event.object)
-                    if event.type == "DELETED":
-                        self._on_change(self._key(metadata), None)
-                    elif event.type in ("ADDED", "MODIFIED"):
-                        self._on_change(self._key(metadata), await self._project(event.object))
-                    self._version, self.heard = metadata.resource_version, time.monotonic()
-        except TimeoutError:
-            self._version = ""
-        finally:
-            self._watching = None
-
-    def _key(self, metadata: ObjectMeta) -> str:
-        return metadata.uid if self._source.key == "uid" else metadata.name
 
 
 class Listing:
@@ -181,6 +77,101 @@ class Listing:
                 self._lock.release()
 
 
+@dataclass(eq=False)
+class Reflector(Generic[T]):
+    """Lists and watches a source until it is cancelled, for a store or a ledger.
+
+    `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist. `listing` is
+    held from the request of a list until it is handed on: whoever holds it knows that no older list is to come.
+    `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
+    """
+
+    client: Client
+    source: Source
+    project: Callable[[msgspec.Raw], Awaitable[T | None]]
+    on_change: Callable[[str, T | None], None]
+    on_relist: Callable[[Mapping[str, T]], None]
+    _version: str = ""
+    _failures: int = 0
+    _relist_wanted: bool = False
+    _watching: asyncio.Timeout | None = None
+    listing: Listing = field(default_factory=Listing)
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+    problem: str | None = None
+    heard: float = 0.0
+    """When the API server said something last, by the monotonic clock: a bookmark comes about once a minute."""
+
+    def relist(self) -> None:
+        """Read everything again at once: what `project` makes of objects has changed."""
+        if self._watching is not None and not self._relist_wanted:
+            self._watching.reschedule(0)  # once: a time-out that is over can't be moved
+        self._relist_wanted = True
+
+    async def run(self) -> None:
+        while True:
+            try:
+                if not self._version:
+                    async with self.listing.of_all():
+                        await self._list()
+                await self._watch()
+                await asyncio.sleep(random.uniform(0, 1))  # noqa: S311 - spreads load, hides nothing
+            except ApiError as error:
+                await self._failed(error)
+            except Exception as error:
+                log.exception("watch broken", {"path": self.source.path})
+                await self._failed(Failed(f"{self.source.path}: {error!r}", 0))
+
+    async def _failed(self, error: ApiError) -> None:
+        if isinstance(error, Failed) and error.code != TOO_MANY:
+            self._version = ""  # the version may be what the API server does not like
+        if self.problem is None and not isinstance(error, Gone):
+            log.warning("watch failed", {"path": self.source.path, "error": str(error)})
+        self.problem = str(error)
+        delay = min(FIRST_DELAY * 2 ** min(self._failures, 16), LONGEST_DELAY)
+        self._failures += 1
+        await asyncio.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311
+
+    async def _list(self) -> None:
+        self._relist_wanted = False
+        found: dict[str, T] = {}
+        version = ""
+        source = self.source
+        pages = self.client.list_pages(source.path, source.params, metadata_only=source.metadata_only)
+        async for page in pages:
+            version = page.metadata.resource_version
+            for index, raw in enumerate(page.items or ()):
+                value = await self.project(raw)
+                if value is not None:
+                    found[self._key(metadata_of(raw))] = value
+                if index % BREATH == 0:
+                    await asyncio.sleep(0)
+        self.on_relist(found)
+        self._version, self.heard = version, time.monotonic()
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        """Take events until the API server ends the watch, or until a relist is wanted."""
+        source = self.source
+        watch = self.client.watch(source.path, self._version, source.params, metadata_only=source.metadata_only)
+        try:
+            async with asyncio.timeout(0 if self._relist_wanted else None) as self._watching, watch as events:
+                self.problem, self._failures = None, 0
+                async for event in events:
+                    metadata = metadata_of(event.object)
+                    if event.type == "DELETED":
+                        self.on_change(self._key(metadata), None)
+                    elif event.type in ("ADDED", "MODIFIED"):
+                        self.on_change(self._key(metadata), await self.project(event.object))
+                    self._version, self.heard = metadata.resource_version, time.monotonic()
+        except TimeoutError:
+            self._version = ""
+        finally:
+            self._watching = None
+
+    def _key(self, metadata: ObjectMeta) -> str:
+        return metadata.uid if self.source.key == "uid" else metadata.name
+
+
 PATIENCE = 10.0
 """Seconds after which a wait says what it waits for."""
 
@@ -196,9 +187,7 @@ class Reflectors:
         self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def start(self) -> None:

@@ -37,21 +37,18 @@ class TTLCache(Generic[K, V]):
         began, under_way = self._asked.get(key) or (since, None)
         if under_way is not None and began < since:
             await asyncio.wait([under_way])
-        _, asked = self._asked.get(key) or self._ask(key, look_up)
-        return await asyncio.shield(asked)
+        if key not in self._asked:
+            began = self._clock()
+            task = asyncio.ensure_future(self._answer(key, look_up, began))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was told to whoever waited
+            self._asked[key] = began, task
+        return await asyncio.shield(self._asked[key][1])
 
     async def close(self) -> None:
         tasks = [task for _, task in self._asked.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _ask(self, key: K, look_up: Callable[[], Awaitable[V]]) -> tuple[float, asyncio.Task[V]]:
-        began = self._clock()
-        task = asyncio.ensure_future(self._answer(key, look_up, began))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was told to whoever waited
-        self._asked[key] = began, task
-        return self._asked[key]
 
     async def _answer(self, key: K, look_up: Callable[[], Awaitable[V]], began: float) -> V:
         try:

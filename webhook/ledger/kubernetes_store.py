@@ -11,10 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, Failed, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
 from webhook.ledger.account import Account, written_account
 from webhook.ledger.books import free_for_queue, usage_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy

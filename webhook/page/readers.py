@@ -15,9 +15,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError
-from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.view import View, view
 

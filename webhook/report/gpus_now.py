@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import msgspec
 
-from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.listed import GpuNode
 from webhook.ledger.protocol import Holding
 from webhook.report.shown import Gpus, Shown, as_number
 

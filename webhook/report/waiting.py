@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Literal
 
-from webhook.kube.wire import RFC_3339
+from webhook.kube.client import RFC_3339
 from webhook.objects.pods import QUOTA_GATE
 from webhook.objects.view import Tree, at
 from webhook.report.pending import Room

@@ -15,10 +15,11 @@ import msgspec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from msgspec import structs
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from webhook.kube.connection import Peers
 from webhook.kube.leader_election import LeaderElection
-from webhook.kube.peers import Peers
 from webhook.ledger.accounts import HandOver, Way
 from webhook.ledger.protocol import Booking, GangBooking
 from webhook.policy.values.tenants import Tenant
@@ -130,14 +131,6 @@ async def _answered(answer: Awaitable[bytes] | bytes) -> bool:
     return (answer if isinstance(answer, bytes) else await answer) == BOOKED
 
 
-class _Refused(Exception):  # noqa: N818 - an answer, not a malfunction
-    """A request that is not answered by booking: the HTTP status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
 class BookingsApp:
     """What the port serves. `told` is told how each request ended: booked, declined, refused."""
 
@@ -152,10 +145,10 @@ class BookingsApp:
         """The head of the answer goes out before the booking is written: so the other replica knows that we live."""
         try:
             booking = await self._read(scope, receive)
-        except _Refused as refused:
+        except HTTPException as refused:
             self._told("refused")
             headers = [(b"content-length", b"0"), (b"connection", b"close")]
-            await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+            await send({"type": "http.response.start", "status": refused.status_code, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
             return
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
@@ -168,33 +161,27 @@ class BookingsApp:
         await send({"type": "http.response.body", "body": BOOKED if booked else NOT_BOOKED})
 
     async def _read(self, scope: Scope, receive: Receive) -> Booking | GangBooking:
-        """The booking of a request. Raises _Refused."""
+        """The booking of a request. Raises HTTPException."""
         if (scope["method"], scope["path"]) != ("POST", PATH):
-            raise _Refused(404)
+            raise HTTPException(404)
         if self._taken >= MOST_AT_ONCE:
-            raise _Refused(503)
-        body = await _body(receive)
+            raise HTTPException(503)
+        body, more = b"", True
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while more and len(body) <= MOST_BYTES:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise HTTPException(408) from None
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413)
         found = dict(scope["headers"]).get(SEAL.encode(), b"").decode("latin-1")
         if not is_sealed(found, self._key(), self._identity, body, time.time()):
-            raise _Refused(401)
+            raise HTTPException(401)
         try:
             booking: Booking | GangBooking = _decode(body)
         except msgspec.DecodeError:
-            raise _Refused(400) from None
+            raise HTTPException(400) from None
         return booking
-
-
-async def _body(receive: Receive) -> bytes:
-    """Raises _Refused for one that is too long, or comes too slowly."""
-    body, more = b"", True
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while more and len(body) <= MOST_BYTES:
-                message = await receive()
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-    except TimeoutError:
-        raise _Refused(408) from None
-    if len(body) > MOST_BYTES:
-        raise _Refused(413)
-    return body

@@ -3,14 +3,13 @@
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from certs.ca_bundle import WebhookConfigurations
-from certs.files import CertificateFiles
 from certs.make import service_names
 from certs.self_managed import CertificateSecret, SelfManaged
-from certs.source import CertificateSource, Objects
+from certs.source import CertificateFiles, CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster, live_cluster
 from webhook.cluster.watched import Watched
@@ -25,18 +24,15 @@ from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.report.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
-from webhook.server.beside import Beside
+from webhook.server.beside import work_beside
 from webhook.server.bookings_port import BookingsPort
-from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
-from webhook.server.listener import listen
-from webhook.server.marked import Mark, marked
+from webhook.server.listener import Drain, listen
 from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_sources
-from webhook.server.probes import Check
-from webhook.server.record import reload_recorder
+from webhook.server.record import Mark, marked, reload_recorder
 from webhook.server.reports import ReportsPort
-from webhook.server.run import AdmissionPort, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, Check, ObservabilityPort, serve
 from webhook.server.running_ledger import running_ledger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import CertificateObjects, LiveCertificate
@@ -59,11 +55,10 @@ async def run(settings: Settings) -> None:
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
-        election = settings.election
-        async with running_ledger(cluster, in_force, event_writer, election, hand_over, metrics) as charged:
+        async with running_ledger(cluster, in_force, event_writer, settings, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
-            beside = Beside(settings, cluster, in_force, event_writer, charged, metrics, reports.saves.of)
+            beside = work_beside(settings, cluster, in_force, event_writer, charged, metrics, reports.saves.of)
             gauges.of_policy(metrics, in_force)
             gauges.of_leader(metrics, in_force, charged)
             gauges.of_queues(metrics, cluster.known, charged)
@@ -84,25 +79,29 @@ async def run(settings: Settings) -> None:
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
             mark = _marks(settings, in_force, cluster.known, certificate)
-            serving = serve(
-                AdmissionPort(
-                    marked("mutate", webhooks.mutate, mark),
-                    marked("validate", webhooks.validate, mark),
-                    certificate,
-                    admission,
-                    callers=callers,
-                ),
-                ObservabilityPort(checks, observability),
-                metrics,
-                drain,
-                (
-                    *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
-                    *reports.serving(certificate),
-                    *charged.ports,
-                ),
-            )
-            following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
-            await _serve_with(serving, *following, charged.run(), beside.run())
+            # A background task that dies ends the process with its error, for nothing else restarts it.
+            async with asyncio.TaskGroup() as tasks:
+                following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
+                background = [tasks.create_task(each) for each in (*following, charged.run(), beside.run())]
+                await serve(
+                    AdmissionPort(
+                        marked("mutate", webhooks.mutate, mark),
+                        marked("validate", webhooks.validate, mark),
+                        certificate,
+                        admission,
+                        callers=callers,
+                    ),
+                    ObservabilityPort(checks, observability),
+                    metrics,
+                    drain,
+                    (
+                        *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
+                        *reports.serving(certificate),
+                        *charged.ports,
+                    ),
+                )
+                for task in background:
+                    task.cancel()
 
 
 async def _policy_in_force(settings: Settings, cluster: LiveCluster, metrics: Metrics) -> PolicyInForce:
@@ -122,25 +121,19 @@ async def _policy_in_force(settings: Settings, cluster: LiveCluster, metrics: Me
     classes = known.device_classes
     await classes.follow(in_force.tell_classes)
     await patiently("device classes", classes.wait_synced(), classes.problems)
-    await _nodes_followed(known, in_force)
-    return in_force
 
-
-async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
-    """Follow what the policy and the DeviceClasses need of nodes: labels of flavors, and resources of device plugins.
-
-    Where they need nothing, no node is read. Only the labels are waited for, because they decide what a pod is charged.
-    """
-
-    def follow() -> None:
+    # Of nodes it needs the labels of flavors, and the resources of device plugins; where it needs nothing, no node is
+    # read. Only the labels are waited for, because they decide what a pod is charged.
+    def follow_nodes() -> None:
         policy = in_force.current()
         known.nodes.follow({key for flavor in policy.flavors for key in flavor.node_labels})
         known.plugins.follow(resources_of_classes(policy.classes.values()))
 
-    follow()
-    in_force.subscribe(follow)
+    follow_nodes()
+    in_force.subscribe(follow_nodes)
     if in_force.current().flavors:
         await patiently("the labels of nodes", known.nodes.wait_synced(), known.nodes.problems)
+    return in_force
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:
@@ -155,7 +148,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
 
 def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:
     """Return what this replica says of itself to whoever checks it."""
-    name = settings.election.identity[:MOST_NAME]
+    name = settings.replica[:MOST_NAME]
 
     def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
         expires = int(certificate.bundle.not_after.timestamp())
@@ -167,24 +160,9 @@ def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certific
 def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:
     """Return the checks of /readyz. A policy is always active once the process serves."""
 
-    def caches() -> str | None:
-        return None if known.synced else "not everything has been read from the API server yet"
-
-    def certificates() -> str | None:
-        expired = certificate.bundle.not_after.timestamp() <= time.time()
-        return "the serving certificate has expired" if expired else None
-
-    return {"policy": lambda: None, "caches": caches, "certificates": certificates}
-
-
-async def _serve_with(serving: Awaitable[None], *background: Awaitable[None]) -> None:
-    """Serve to the end; a background task that dies ends the process with its error, for nothing else restarts it."""
-    async with asyncio.TaskGroup() as tasks:
-        beside = [tasks.create_task(_awaited(task)) for task in background]
-        await serving
-        for task in beside:
-            task.cancel()
-
-
-async def _awaited(task: Awaitable[None]) -> None:
-    await task
+    unread, expired = "not everything has been read from the API server yet", "the serving certificate has expired"
+    return {
+        "policy": lambda: None,
+        "caches": lambda: None if known.synced else unread,
+        "certificates": lambda: expired if certificate.bundle.not_after.timestamp() <= time.time() else None,
+    }

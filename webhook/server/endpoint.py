@@ -9,8 +9,8 @@ and be told as a verdict.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hmac import compare_digest
@@ -18,6 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
+import msgspec
 from cryptography.x509 import load_pem_x509_certificates
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,7 +27,48 @@ from webhook.admission.review import HEAD_BYTES, BadReview, Request, Truncated, 
 from webhook.config.errors import ConfigError, unreadable
 from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
 from webhook.server.metrics import Metrics
-from webhook.server.request_limits import MIB, Limits
+
+MIB = 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Sizes in bytes, times in seconds."""
+
+    body_bytes: int = 20 * MIB
+    """The API server takes requests of 3 MiB and stores objects of 1.5 MiB. In a review a byte may take six (`<` is
+    \\u003c): 18 MiB for the one object of a CREATE, or the two of an UPDATE. What is larger can't be stored."""
+    small_body_bytes: int = 64 * 1024
+    """Bodies up to this size wait for nobody; so much is buffered of any request."""
+    bodies_bytes: int = 64 * MIB
+    """All larger bodies together that are being read or judged. Others wait until these have their answers."""
+    bodies_waiting: int = 32
+    """Larger bodies that may wait; of each some 300 KiB are buffered."""
+    message_bytes: int = 32 * MIB
+    """Everything read of one request, what is thrown away included; then the connection is cut."""
+    headers_bytes: int = 64 * 1024
+    pipelined: int = 8
+    """Requests that may wait behind one that is being answered. Go clients never pipeline; uvicorn has no bound."""
+    headers_seconds: float = 10.0
+    """From the first byte of a request to the end of its headers."""
+    body_seconds: float = 5.0
+    review_seconds: float = 5.0
+    """The longest a review may take, however long the API server says it would wait."""
+    margin_seconds: float = 0.25
+    """Answer this much before the API server gives up, so that it reads a reason and not a broken connection."""
+    linger_seconds: float = 1.0
+    """How long a refused body is still read and thrown away: closing at once would destroy the refusal's text."""
+    unread_seconds: float = 30.0
+    """How long a client may leave our answer unread."""
+    handshake_seconds: float = 10.0
+    keep_alive_seconds: float = 120.0
+    """Above the 90 s for which Go clients, the API server among them, keep an idle connection."""
+    stop_seconds: float = 10.0
+    """How long requests under way may take once the server stops."""
+    connections: int = 2000
+    """Beyond these, requests are answered 503: an API server keeps 25 idle connections, and one a request."""
+    strangers: int = 1000
+    """Of these, the ones that have asked for no review yet. Beyond, the oldest is cut: an API server asks at once."""
+
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +98,15 @@ class Callers:
         """Read these files. Raises ConfigError."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
-        return cls(_secret_in(secret) if secret else "", _certificates_in(ca) if ca else None, frozenset(names))
+        path, certificates = _text_of(secret).strip() if secret else "", _text_of(ca) if ca else None
+        if secret and not _SECRET.fullmatch(path):
+            raise ConfigError(str(secret), ["must hold 26 to 63 small letters, digits or -, and nothing else"])
+        if certificates is not None:
+            try:
+                load_pem_x509_certificates(certificates.encode())
+            except ValueError:
+                raise ConfigError(str(ca), ["must hold certificates in PEM"]) from None
+        return cls(path, certificates, frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
         """Return the webhook at this path; None for a caller who does not know where reviews are asked for."""
@@ -74,22 +124,6 @@ class Callers:
         found = certificate or {}
         common = {value for part in found.get("subject", ()) for kind, value in part if kind == "commonName"}
         return not self.names.isdisjoint(common | {value for _, value in found.get("subjectAltName", ())})
-
-
-def _secret_in(file: Path) -> str:
-    secret = _text_of(file).strip()
-    if not _SECRET.fullmatch(secret):
-        raise ConfigError(str(file), ["must hold 26 to 63 small letters, digits or -, and nothing else"])
-    return secret
-
-
-def _certificates_in(file: Path) -> str:
-    text = _text_of(file)
-    try:
-        load_pem_x509_certificates(text.encode())
-    except ValueError:
-        raise ConfigError(str(file), ["must hold certificates in PEM"]) from None
-    return text
 
 
 def _text_of(file: Path) -> str:
@@ -112,15 +146,12 @@ class Disconnected(Exception):  # noqa: N818 - nobody is left to tell
     """The client closed the connection before its request was read."""
 
 
-JSON = b"application/json"
-
-
 class Cut(Problem):
     """The rest of a body is not read; `head` is its beginning. `for_now`: it could be another time."""
 
-    def __init__(self, status: int, text: str, head: bytes) -> None:
+    def __init__(self, status: int, text: str, chunks: Sequence[bytes]) -> None:
         super().__init__(status, text, closes=True)
-        self.head = head
+        self.head = b"".join(chunks)[:HEAD_BYTES]
         self.for_now = status == 408  # noqa: PLR2004 - HTTP Request Timeout
 
 
@@ -151,75 +182,44 @@ class BytesInFlight:
         self._freed.set()
 
 
-def check_head(scope: Scope) -> None:
-    """Refuse by method and headers alone. Raises Problem (405, 415)."""
-    if scope["method"] != "POST":
-        raise Problem(405, "only POST is accepted here", closes=True)
-    content_type = dict(scope["headers"]).get(b"content-type", b"")
-    if content_type.partition(b";")[0].strip().lower() != JSON:
-        raise Problem(415, "content-type must be application/json", closes=True)
-
-
 async def read_body(
     scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, seconds: float
 ) -> bytes:
-    """Return the whole body; its room is kept as long as `held`. Raises Cut (408, 413), or Disconnected."""
-    body = _Arriving(receive)
+    """Return the whole body; its room is kept as long as `held`.
+
+    Raises Problem (405, 415) by method and headers alone, Cut (408, 413), or Disconnected.
+    """
+    headers = dict(scope["headers"])
+    if scope["method"] != "POST":
+        raise Problem(405, "only POST is accepted here", closes=True)
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
+        raise Problem(415, "content-type must be application/json", closes=True)
+    chunks: list[bytes] = []
+    size, whole = 0, False
     try:
         async with asyncio.timeout(seconds):
-            await body.read(HEAD_BYTES)
-            # By its header, which httptools has made sure is one number; one that comes in chunks may have the most.
-            size = len(body) if body.whole else int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))
-            if limits.small_body_bytes < size <= limits.body_bytes:
-                await room.take(size)
-                held.callback(room.give_back, size)
-            if size <= limits.body_bytes:
-                await body.read(limits.body_bytes + 1)
+            for wanted in (HEAD_BYTES, limits.body_bytes + 1):
+                while size < wanted and not whole:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Disconnected
+                    chunks.append(message.get("body", b""))
+                    size += len(chunks[-1])
+                    whole = not message.get("more_body", False)
+                if wanted == HEAD_BYTES:
+                    # By its header, which httptools has made sure is one number; one in chunks may have the most.
+                    in_all = size if whole else int(headers.get(b"content-length", limits.body_bytes))
+                    if in_all > limits.body_bytes:
+                        break
+                    if in_all > limits.small_body_bytes:
+                        await room.take(in_all)
+                        held.callback(room.give_back, in_all)
     except TimeoutError:
-        raise Cut(408, f"the review could not be read within {seconds:.2f} s", body.head()) from None
-    if len(body) > limits.body_bytes or not body.whole:
+        raise Cut(408, f"the review could not be read within {seconds:.2f} s", chunks) from None
+    if size > limits.body_bytes or not whole:
         text = f"the object is too large: gpu-tiers reads {limits.body_bytes / MIB:g} MiB of a review at most"
-        raise Cut(413, text, body.head())
-    return body.joined()
-
-
-async def discard(receive: Receive, limits: Limits) -> None:
-    """Read a refused body for a moment and keep nothing of it, so that the client gets to read the refusal."""
-    try:
-        async with asyncio.timeout(limits.linger_seconds):
-            while (await receive()).get("more_body"):
-                pass
-    except TimeoutError:
-        return
-
-
-class _Arriving:
-    """A body as far as it has arrived."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._chunks: list[bytes] = []
-        self._size = 0
-        self.whole = False
-
-    def __len__(self) -> int:
-        return self._size
-
-    async def read(self, least: int) -> None:
-        """Read on until there is so much of it, or all. Raises Disconnected."""
-        while self._size < least and not self.whole:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise Disconnected
-            self._chunks.append(message.get("body", b""))
-            self._size += len(self._chunks[-1])
-            self.whole = not message.get("more_body", False)
-
-    def head(self) -> bytes:
-        return b"".join(self._chunks)[:HEAD_BYTES]
-
-    def joined(self) -> bytes:
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        raise Cut(413, text, chunks)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 Handler = Callable[[Request, float], Awaitable[bytes]]
@@ -235,31 +235,24 @@ LOGGED_CHARACTERS = 253
 _timeout = re.compile(rb"(?:^|&)timeout=(\d{1,4})s(?:&|$)")
 
 
-class AdmissionApp:
-    """/mutate and /validate behind the secret that callers know; all else is not found, and its body not read."""
+def admission_app(mutate: Handler, validate: Handler, metrics: Metrics, limits: Limits, callers: Callers) -> ASGIApp:
+    """Return what the HTTPS port serves: /mutate and /validate behind the secret that callers know.
 
-    def __init__(self, callers: Callers, endpoints: Mapping[str, ASGIApp], metrics: Metrics) -> None:
-        self._callers = callers
-        self._endpoints = endpoints
-        self._metrics = metrics
+    All else is not found, and its body not read. Metrics and logs name the plain path.
+    """
+    room = BytesInFlight(limits)
+    handlers = {"/mutate": mutate, "/validate": validate}
+    endpoints = {path: Endpoint(path, handler, metrics, limits, room) for path, handler in handlers.items()}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        webhook = self._callers.webhook_at(scope["raw_path"])
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        webhook = callers.webhook_at(scope["raw_path"])
         if webhook is None:
-            self._metrics.count(ANSWERS, "other", "404")
+            metrics.count(ANSWERS, "other", "404")
             await _lost_and_left(scope, receive, send)
         else:
-            await self._endpoints[webhook](scope, receive, send)
+            await endpoints[webhook](scope, receive, send)
 
-
-def admission_app(
-    mutate: Handler, validate: Handler, metrics: Metrics, limits: Limits, callers: Callers
-) -> AdmissionApp:
-    """Return what the HTTPS port serves. Metrics and logs name the plain path."""
-    handlers = {"/mutate": mutate, "/validate": validate}
-    room = BytesInFlight(limits)
-    endpoints = {path: Endpoint(path, handler, metrics, limits, room) for path, handler in handlers.items()}
-    return AdmissionApp(callers, endpoints, metrics)
+    return app
 
 
 class Endpoint:
@@ -297,7 +290,6 @@ class Endpoint:
         ignores a 4xx.
         """
         try:
-            check_head(scope)
             body = await read_body(scope, receive, self._limits, self._room, held, seconds)
             return decode(body)
         except BadReview as error:
@@ -335,7 +327,11 @@ class Endpoint:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": closes})
         if closes:
-            await discard(receive, self._limits)
+            # read for a moment, and kept nothing of, so that the client gets to read the refusal
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.linger_seconds):
+                    while (await receive()).get("more_body"):
+                        pass
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -15,28 +15,8 @@ from webhook.controllers.placements import seconds_between
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.work_lost import Saved
 from webhook.policy.quota.tenant_status import NOTHING
-from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
-from webhook.server.metric_table import (
-    BUILD_INFO,
-    CACHE_SYNCED,
-    CHECKPOINTS,
-    CONFIGURATIONS,
-    HEAD_WITH_ROOM,
-    HELD_GPUS,
-    HELD_PODS,
-    LEADING,
-    LEDGER_GPUS,
-    LEDGER_ROUND,
-    LINE_HEAD,
-    PENDING_GPUS,
-    PENDING_OLDEST,
-    POLICY_INFO,
-    POLICY_LOADED,
-    POLICY_TAKEN,
-    QUEUE_RESERVED_GPUS,
-    QUOTA_GPUS,
-    RESERVED_GPUS,
-)
+from webhook.policy.values.tenants import Tenant, Usage
+from webhook.server import metric_table
 from webhook.server.metrics import Metrics, Sample
 from webhook.server.running_ledger import RunningLedger
 
@@ -46,7 +26,7 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
 
     def changed() -> None:
         for tier, outcome in product(in_force.current().tiers, get_args(Saved)):
-            metrics.start(CHECKPOINTS, tier.name, outcome)
+            metrics.start(metric_table.CHECKPOINTS, tier.name, outcome)
 
     changed()
     in_force.subscribe(changed)
@@ -55,9 +35,9 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
         policy = in_force.current()
         yield (policy.mode.name, str(policy.adoption).lower(), in_force.digest), 1
 
-    metrics.sample(POLICY_INFO, info)
-    metrics.sample(POLICY_LOADED, lambda: [((), in_force.since)])
-    metrics.sample(POLICY_TAKEN, lambda: [((), float(not in_force.problem))])
+    metrics.sample(metric_table.POLICY_INFO, info)
+    metrics.sample(metric_table.POLICY_LOADED, lambda: [((), in_force.since)])
+    metrics.sample(metric_table.POLICY_TAKEN, lambda: [((), float(not in_force.problem))])
 
 
 def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) -> None:
@@ -80,10 +60,10 @@ def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger)
         for tenant, row, gpus in charged.pending.rows():
             yield (tenant, row.tier or "", row.flavor or ""), float(gpus)
 
-    metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
-    metrics.sample(LEDGER_ROUND, counted)
-    metrics.sample(PENDING_OLDEST, oldest)
-    metrics.sample(PENDING_GPUS, pending)
+    metrics.sample(metric_table.LEADING, lambda: [((), float(charged.leading()))])
+    metrics.sample(metric_table.LEDGER_ROUND, counted)
+    metrics.sample(metric_table.PENDING_OLDEST, oldest)
+    metrics.sample(metric_table.PENDING_GPUS, pending)
 
 
 def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
@@ -106,35 +86,26 @@ def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> Non
                 longest[tenant] = max(longest[tenant], seconds)
         yield from (((tenant,), seconds) for tenant, seconds in longest.items())
 
-    metrics.sample(HELD_PODS, lambda: held(0))
-    metrics.sample(HELD_GPUS, lambda: held(1))
-    metrics.sample(LINE_HEAD, heads)
-    metrics.sample(HEAD_WITH_ROOM, with_room)
+    metrics.sample(metric_table.HELD_PODS, lambda: held(0))
+    metrics.sample(metric_table.HELD_GPUS, lambda: held(1))
+    metrics.sample(metric_table.LINE_HEAD, heads)
+    metrics.sample(metric_table.HEAD_WITH_ROOM, with_room)
 
 
 def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
-    def allowed() -> Iterator[Sample]:
-        for tenant in cluster.tenants():
-            for row in tenant.rows:
-                yield _labels(tenant, row), float(row.hard)
-
     def on_rows(usage: Callable[[Tenant], Usage]) -> Iterator[Sample]:
         for tenant in cluster.tenants():
             for row, gpus in usage(tenant).items():
-                yield _labels(tenant, row), float(gpus)
+                yield (tenant.name, row.tier or "", row.flavor or ""), float(gpus)
 
     def reserved(tenant: Tenant) -> Usage:
         booked, used, for_queue = ledger.usage(tenant), ledger.used(tenant), ledger.reserved_for_queue(tenant)
         return {row: gpus - used.get(row, NOTHING) - for_queue.get(row, NOTHING) for row, gpus in booked.items()}
 
-    metrics.sample(QUOTA_GPUS, allowed)
-    metrics.sample(LEDGER_GPUS, lambda: on_rows(ledger.usage))
-    metrics.sample(RESERVED_GPUS, lambda: on_rows(reserved))
-    metrics.sample(QUEUE_RESERVED_GPUS, lambda: on_rows(ledger.reserved_for_queue))
-
-
-def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:
-    return tenant.name, row.tier or "", row.flavor or ""
+    metrics.sample(metric_table.QUOTA_GPUS, lambda: on_rows(lambda tenant: {row: row.hard for row in tenant.rows}))
+    metrics.sample(metric_table.LEDGER_GPUS, lambda: on_rows(ledger.usage))
+    metrics.sample(metric_table.RESERVED_GPUS, lambda: on_rows(reserved))
+    metrics.sample(metric_table.QUEUE_RESERVED_GPUS, lambda: on_rows(ledger.reserved_for_queue))
 
 
 def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfigurations) -> None:
@@ -149,6 +120,8 @@ def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfig
             plural = f"{kind.lower()}s"
             yield (kind,), float(plural in configurations.seen and configurations.seen[plural].registered)
 
-    metrics.sample(CONFIGURATIONS, registered)
-    metrics.sample(BUILD_INFO, lambda: [(version, 1.0)])
-    metrics.sample(CACHE_SYNCED, lambda: [(("cluster",), float(cluster.synced and not cluster.problems()))])
+    metrics.sample(metric_table.CONFIGURATIONS, registered)
+    metrics.sample(metric_table.BUILD_INFO, lambda: [(version, 1.0)])
+    metrics.sample(
+        metric_table.CACHE_SYNCED, lambda: [(("cluster",), float(cluster.synced and not cluster.problems()))]
+    )

@@ -1,4 +1,4 @@
-"""Every metric by its name in the code. The file metrics.yaml beside this one has the table, docs/metrics.md the prose."""
+"""Every metric by its name in the code. The table is metrics.yaml beside this file; docs/metrics.md has the prose."""
 
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -2,16 +2,9 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    GCCollector,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-    disable_created_metrics,
-)
+import prometheus_client
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -31,16 +24,32 @@ class Metrics:
     """The process's metrics; `registry` is what /metrics shows."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = prometheus_client.CollectorRegistry()
+        for collector in (
+            prometheus_client.ProcessCollector,
+            prometheus_client.PlatformCollector,
+            prometheus_client.GCCollector,
+        ):
             collector(registry=self.registry)
-        self._counters = {row: self._counter(row) for row in TABLE if row.kind == "counter"}
+        self._counters = {
+            row: prometheus_client.Counter(row.name, row.help, row.labels, registry=self.registry)
+            for row in TABLE
+            if row.kind == "counter"
+        }
         self._histograms = {
-            row: Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets)
+            row: prometheus_client.Histogram(
+                row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets
+            )
             for row in TABLE
             if row.kind == "histogram"
         }
+        # prometheus_client takes a lock to find a series, and makes text of each label
+        self._series = cache(lambda metric, *labels: self._counters[metric].labels(*labels))
+        self._times = cache(lambda metric, *labels: self._histograms[metric].labels(*labels))
+        for row in TABLE:
+            for labels in row.starts:
+                self.start(row, *labels)
         self._gauges = _Gauges()
         self.registry.register(self._gauges)
 
@@ -48,11 +57,11 @@ class Metrics:
         self.add(metric, 1, *labels)
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
-        self._counters[metric].labels(*labels).inc(amount)
+        self._series(metric, *labels).inc(amount)
 
     def start(self, metric: Metric, *labels: str) -> None:
         """Show a counter at 0, so that Prometheus sees its first increase."""
-        self._counters[metric].labels(*labels)
+        self._series(metric, *labels)
 
     def forget_tenants(self, there: Collection[str]) -> None:
         """End the series of counters about tenants that are no more; those of no tenant stay."""
@@ -61,9 +70,10 @@ class Metrics:
                 shown = {sample.labels[TENANT] for family in counter.collect() for sample in family.samples}
                 for gone in shown.difference(there, {""}):
                     counter.remove_by_labels({TENANT: gone})
+        self._series.cache_clear()
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
-        self._histograms[metric].labels(*labels).observe(value)
+        self._times(metric, *labels).observe(value)
 
     def sample(self, metric: Metric, read: Callable[[], Iterable[Sample]]) -> None:
         """Where a gauge gets its values from at each scrape; what is no longer yielded is no longer shown."""
@@ -72,12 +82,6 @@ class Metrics:
     def review(self, path: str, operation: str, outcome: str) -> None:
         """One more review. An operation that Kubernetes does not have counts as none: label values stay few."""
         self.count(REVIEWS, path, operation if operation in OPERATIONS else "", outcome)
-
-    def _counter(self, row: Metric) -> Counter:
-        counter = Counter(row.name, row.help, row.labels, registry=self.registry)
-        for labels in row.starts:
-            counter.labels(*labels)
-        return counter
 
 
 class _Gauges(Collector):

@@ -10,21 +10,20 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 
 from certs.ca_bundle import WebhookConfigurations
-from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.listed import plugins_by_node, resource_slices, supply_of
+from webhook.cluster.listed import gpu_nodes, plugins_by_node, resource_slices, supply_of
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.gpu_seconds import counted_once
+from webhook.kube.client import ApiRequest
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
-from webhook.kube.wire import ApiRequest
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
@@ -35,8 +34,7 @@ from webhook.report.tenants import TenantShown, tenant_shown
 from webhook.server.beside import Beside
 from webhook.server.listener import listen
 from webhook.server.metric_table import CHECKPOINTS, GPU_SECONDS
-from webhook.server.probes import Check
-from webhook.server.run import AppPort
+from webhook.server.run import AppPort, Check
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import PrometheusServer, Settings
 from webhook.server.tls import LiveCertificate
@@ -71,20 +69,19 @@ NODES_KEPT, NODES_IN_TIME = 30.0, 2.0
 T = TypeVar("T")
 
 
-class _Listed(Generic[T]):
-    """Lists objects when somebody looks: nothing is watched for a page that nobody reads."""
+def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]]:
+    """Return what lists objects when somebody looks: nothing is watched for a page that nobody reads."""
+    kept: TTLCache[str, T] = TTLCache(NODES_KEPT, 1)
 
-    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
-        self._ask = ask
-        self._kept: TTLCache[str, T] = TTLCache(NODES_KEPT, 1)
-
-    async def now(self) -> T | None:
+    async def now() -> T | None:
         """Return the list; None where it can't be read, or not in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
-                return await self._kept.get("", self._ask)
+                return await kept.get("", ask)
         except (ApiError, Refused, TimeoutError):
             return None
+
+    return now
 
 
 def page_sources(
@@ -102,18 +99,18 @@ def page_sources(
         plugins, slices = await plugins_by_node(client), await resource_slices(client)
         return supply_of(plugins, slices, known.device_classes.cluster_version)
 
-    nodes, supply = _Listed(lambda: gpu_nodes(client, in_force.current())), _Listed(supplied)
+    nodes, supply = _listed(lambda: gpu_nodes(client, in_force.current())), _listed(supplied)
     prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
         if not charged.knows_pods():
             return None
-        found, tiers = await nodes.now(), [tier.name for tier in in_force.current().tiers]
+        found, tiers = await nodes(), [tier.name for tier in in_force.current().tiers]
         return gpus_now(tiers, counted_once(charged.pods.running()), charged.pods.waiting(), found, known.tenant_name)
 
     async def posture() -> Posture:
         policy = in_force.current()
-        there = await supply.now() if policy.classes else None
+        there = await supply() if policy.classes else None
         return posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
 
     def tenants() -> Sequence[TenantShown]:
@@ -126,7 +123,7 @@ def page_sources(
         return f"kubectl -n {settings.namespace} port-forward pod/{pod} {settings.page_port}"
 
     return Sources(
-        settings.election.identity,
+        settings.replica,
         charged.leading,
         charged.leader,
         forward,
@@ -233,7 +230,15 @@ class AskedPrometheus:
             held, evicted = [_points(await way.send(each, IN_TIME)) for each in asked]
         finally:
             await way.close()
-        return _day(held, evicted) if held or evicted else DayOfUse(problem=f"no metric of gpu-tiers{server.matchers}")
+        if not held and not evicted:
+            return DayOfUse(problem=f"no metric of gpu-tiers{server.matchers}")
+
+        # Every replica shows all outcomes from its start, so a time that has none is one that nobody knows of: a gap.
+        seen: defaultdict[float, dict[str, float]] = defaultdict(dict, {at: {} for at, _ in evicted})
+        for (at, tier), gpus in held.items():
+            seen[at][tier] = gpus
+        events = tuple(Evicted(at, tier, pods) for (at, tier), pods in sorted(evicted.items()) if pods > 0)
+        return DayOfUse(tuple(UseAt(at, seen[at]) for at in sorted(seen)), events)
 
 
 def _points(answer: bytes) -> _Points:
@@ -241,14 +246,3 @@ def _points(answer: bytes) -> _Points:
     series = msgspec.json.decode(answer, type=_Answer).data.result
     found = {(at, each.metric.get("tier", "")): float(value) for each in series for at, value in each.values}
     return {key: value for key, value in found.items() if math.isfinite(value)}
-
-
-def _day(held: _Points, evicted: _Points) -> DayOfUse:
-    """Every replica shows all outcomes from its start, so a time that has none is one that nobody knows of: a gap."""
-    seen: defaultdict[float, dict[str, float]] = defaultdict(dict)
-    for at, _ in evicted:
-        seen[at] = {}
-    for (at, tier), gpus in held.items():
-        seen[at][tier] = gpus
-    events = tuple(Evicted(at, tier, pods) for (at, tier), pods in sorted(evicted.items()) if pods > 0)
-    return DayOfUse(tuple(UseAt(at, seen[at]) for at in sorted(seen)), events)

@@ -1,8 +1,12 @@
-"""Records verdicts: a log line and an event for each refusal, counters for all."""
+"""Records verdicts: a log line and an event for each refusal, counters for all.
+
+Also marks the answers to the dry runs of `gpu-tiers check`, which refuse nothing that anybody wants.
+"""
 
 import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,8 +21,9 @@ from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.latest import VerdictShown
+from webhook.report.replica_mark import ANNOTATION, ReplicaMark
 from webhook.sentences.sentence import sentence
-from webhook.server.marked import asks_for_mark
+from webhook.server.endpoint import Handler
 from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
@@ -44,47 +49,40 @@ class Recorder(msgspec.Struct, frozen=True):
 
         A dry run lets nothing in and refuses nothing: it is a review, and no more is counted of it.
         """
-        answer = under(mode, verdict)
+        answer, assigned, created = under(mode, verdict), verdict.assignment, request.operation == "CREATE"
         self.metrics.review(f"/{webhook}", request.operation, answer.outcome)
         if webhook == "validate" and not request.dry_run:
             if self.show is not None and verdict.ours:
                 self.show(_shown(request, verdict, answer))
-            self._count_assigned(request, verdict, mode, let_in=answer.refusal is None)
-            if self.tell is not None and request.operation == "CREATE" and mode is not Mode.Audit:
-                for notice in _notices(request, verdict) if verdict.refusal is None else ():
+            if assigned is not None and _held_back(verdict) is not None:
+                self.metrics.count(HELD_BACK, _tier(verdict))
+            # A pod that is let in is counted; workloads hold nothing themselves.
+            if assigned is not None and answer.refusal is None and created and request.kind.kind == "Pod":
+                grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
+                self.metrics.count(ADMISSIONS, _tier(verdict), assigned.step, grade, mode.name)
+            if self.tell is not None and verdict.refusal is None and created and mode is not Mode.Audit:
+                for notice in _notices(request, verdict):
                     self.tell(notice)
         if verdict.refusal is not None:
             self._refused(request, verdict, verdict.refusal, mode)
-        elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
-            assigned = str(assigned_by(verdict.assignment))
-            log.log(_level(request), "would be assigned", {"assigned_by": assigned, **_named(request, verdict)})
-
-    def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode, *, let_in: bool) -> None:
-        """A pod that is let in, and a guess that was held back; workloads hold nothing themselves."""
-        assigned, tier = verdict.assignment, _tier(verdict)
-        if assigned is None:
-            return
-        if _held_back(verdict) is not None:
-            self.metrics.count(HELD_BACK, tier)
-        if let_in and request.operation == "CREATE" and request.kind.kind == "Pod":
-            grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
-            self.metrics.count(ADMISSIONS, tier, assigned.step, grade, mode.name)
+        elif webhook == "mutate" and assigned is not None and mode is Mode.Audit:
+            said = {"assigned_by": str(assigned_by(assigned)), **_named(request, verdict)}
+            log.log(_level(request), "would be assigned", said)
 
     def _refused(self, request: Request, verdict: Verdict, refusal: Refusal, mode: Mode) -> None:
+        said = {"mode": mode.name, "reason": sentence(refusal), **_named(request, verdict)}
         if verdict.undecided:
-            log.warning("undecided", {"mode": mode.name, "reason": sentence(refusal), **_named(request, verdict)})
+            log.warning("undecided", said)
             return
-        event = "refused" if mode is Mode.Enforce else "would be refused"
-        log.log(_level(request), event, {"mode": mode.name, "reason": sentence(refusal), **_named(request, verdict)})
+        log.log(_level(request), "refused" if mode is Mode.Enforce else "would be refused", said)
         if request.dry_run:
             return
         self.metrics.count(DENIALS, refusal.reason, mode.name)
-        labels = (_tier(verdict), verdict.tenant or "")
-        if mode is Mode.Enforce:
-            self.metrics.count(REFUSALS, *labels)
-        else:
-            self.metrics.count(WOULD_REFUSE, mode.name, *labels)
-        if mode is Mode.Enforce and self.tell is not None:
+        if mode is not Mode.Enforce:
+            self.metrics.count(WOULD_REFUSE, mode.name, _tier(verdict), verdict.tenant or "")
+            return
+        self.metrics.count(REFUSALS, _tier(verdict), verdict.tenant or "")
+        if self.tell is not None:
             self.tell(_refusal(request, verdict, refusal))
 
 
@@ -110,8 +108,10 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
     """The verdict, and what it came to: only Enforce answers with a refusal."""
     assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
     metadata = _metadata(request)
-    name, owner = _name(request, metadata), _controller(metadata)
+    name, owner = request.name or metadata.shown_name, _controller(metadata)
     maker = verdict.workload or (f"{owner.kind}/{owner.name}" if owner else "")
+    lower = [sentence(each) for each in verdict.warnings if each.id == "some-demoted"]
+    why = "; ".join([str(assigned_by(assigned)), *lower]) if assigned else ""
     return VerdictShown(
         time=time.time(),
         kind=request.kind.kind,
@@ -120,7 +120,7 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
         outcome=WOULD if softened else _OUTCOMES[answer.outcome],
         tier=_tier(verdict),
         tenant=verdict.tenant or "",
-        why=_why(verdict),
+        why=sentence(verdict.refusal) if verdict.refusal else why,
         trace=tuple(map(sentence, assigned.trace)) if assigned else (),
         workload=maker or f"{request.kind.kind}/{name}",
         reason=verdict.refusal.reason if verdict.refusal else "",
@@ -129,15 +129,6 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
 
 _OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "undecided": "try again"}
 WOULD = "would be refused"
-
-
-def _why(verdict: Verdict) -> str:
-    if verdict.refusal is not None:
-        return sentence(verdict.refusal)
-    if verdict.assignment is None:
-        return ""
-    lower = [sentence(each) for each in verdict.warnings if each.id == "some-demoted"]
-    return "; ".join([str(assigned_by(verdict.assignment)), *lower])
 
 
 def _held_back(verdict: Verdict) -> AdmissionWarning | None:
@@ -156,27 +147,30 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
         )
         told["Demoted"] = sentence(lower)
     for reason, text in told.items():
-        found = _metadata(request)
-        itself, name = _existing(request, found), shown(_name(request, found))
-        yield Notice(reason, request.kind.kind, request.namespace, name, flat(text), _controller(found), itself)
+        yield _notice(request, reason, text, exists=True)
 
 
 def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     """Return the notice of a refusal."""
-    metadata = _metadata(request)
     # A pod that is refused a change is there already: its workload lacks none.
-    is_change = request.kind.kind == "Pod" and request.operation == "UPDATE"
-    mistake: EventReason = "UpdateRefused" if is_change else "Refused"
-    return Notice(
-        reason="OverQuota" if verdict.over_quota and verdict.tenant else mistake,
-        kind=request.kind.kind,
-        namespace=request.namespace,
-        name=shown(_name(request, metadata)),
-        sentence=flat(sentence(refusal)),
-        controller=_controller(metadata),
-        existing=_existing(request, metadata) if request.operation == "UPDATE" else None,
-        over_quota_of=verdict.tenant if verdict.over_quota else None,
-    )
+    is_change, kind = request.operation == "UPDATE", request.kind.kind
+    reason: EventReason = "UpdateRefused" if is_change and kind == "Pod" else "Refused"
+    if verdict.over_quota and verdict.tenant:
+        reason = "OverQuota"
+    return _notice(request, reason, sentence(refusal), verdict.tenant if verdict.over_quota else None, exists=is_change)
+
+
+def _notice(
+    request: Request, reason: EventReason, text: str, over_quota_of: str | None = None, *, exists: bool
+) -> Notice:
+    kind, found = request.kind, _metadata(request)
+    name = shown(request.name or found.shown_name)
+    itself = None
+    if exists:
+        api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
+        itself = OwnerReference(api_version, kind.kind, found.name or request.name, found.uid)
+    controller = _controller(found)
+    return Notice(reason, kind.kind, request.namespace, name, flat(text), controller, itself, over_quota_of)
 
 
 def _metadata(request: Request) -> Metadata:
@@ -186,22 +180,10 @@ def _metadata(request: Request) -> Metadata:
         return Metadata()
 
 
-def _name(request: Request, metadata: Metadata) -> str:
-    """Return the name, or its beginning where it is yet to be generated."""
-    return request.name or metadata.shown_name
-
-
 def _controller(metadata: Metadata) -> OwnerReference | None:
     """The controllerRef, for as long as it waits; nobody checks what is written there, so a huge one is none."""
     found = metadata.controller
     return found if found and len(found.api_version + found.kind + found.name + found.uid) <= LONGEST_OWNER else None
-
-
-def _existing(request: Request, metadata: Metadata) -> OwnerReference:
-    kind = request.kind
-    api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    name = metadata.name or request.name
-    return OwnerReference(api_version=api_version, kind=kind.kind, name=name, uid=metadata.uid)
 
 
 def _tier(verdict: Verdict) -> str:
@@ -219,3 +201,28 @@ def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
             log.error("policy not taken, the last good one stays in force", {"problems": error.problems})
 
     return told
+
+
+_ASKS = f'"{ANNOTATION}"'.encode()
+"""In quotes: other annotations of ours begin like it."""
+
+Mark = Callable[[Literal["mutate", "validate"]], ReplicaMark]
+
+
+def asks_for_mark(request: Request) -> bool:
+    """Whether it is the dry run of such a check."""
+    return request.dry_run and _ASKS in bytes(request.object)
+
+
+def marked(webhook: Literal["mutate", "validate"], handler: Handler, mark: Mark) -> Handler:
+    """The handler, whose answers to dry runs that ask for it bear the mark."""
+
+    async def answer(request: Request, patience: float) -> bytes:
+        answered = await handler(request, patience)
+        if not asks_for_mark(request):
+            return answered
+        review: dict[str, Any] = msgspec.json.decode(answered)
+        review["response"].setdefault("warnings", []).append(mark(webhook).warning())
+        return msgspec.json.encode(review)
+
+    return answer

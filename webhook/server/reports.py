@@ -10,7 +10,7 @@ So no token is shown to the API server, however many report. A token counts unti
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 
 import jwt
@@ -78,10 +78,9 @@ class NotAccepted(Exception):  # noqa: N818 - an answer, not a malfunction
 class PodTokens:
     """Reads tokens for one audience."""
 
-    def __init__(self, client: Client, audience: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: Client, audience: str) -> None:
         self._client = client
         self._audience = audience
-        self._clock = clock
         self._issuer = ""
         self._keys: Mapping[str, PyJWK] = {}
         self._asked: float | None = None
@@ -109,7 +108,7 @@ class PodTokens:
 
     async def _key(self, key_id: str) -> PyJWK:
         async with self._asking:
-            stale = self._asked is None or self._clock() - self._asked >= ASK_AGAIN_SECONDS
+            stale = self._asked is None or time.monotonic() - self._asked >= ASK_AGAIN_SECONDS
             if key_id not in self._keys and stale:
                 await self._read()
         if key_id not in self._keys:
@@ -120,7 +119,7 @@ class PodTokens:
         issuer = view(await self._client.get(DISCOVERY), _Discovery).issuer
         found = view(await self._client.get(KEYS, accept="application/jwk-set+json"), _Keys).keys
         self._issuer, self._keys = issuer, {str(each.get("kid", "")): PyJWK.from_dict(dict(each)) for each in found}
-        self._asked = self._clock()
+        self._asked = time.monotonic()
 
 
 PATH = "/v1/progress"
@@ -144,7 +143,7 @@ class ReportsPort:
 
     def serving(self, certificate: LiveCertificate) -> Iterator[AppPort]:
         if self._listening is not None:
-            app = reports_app(self._tokens, self.saves, lambda word: self._metrics.count(REPORTS, word))
+            app = Starlette(routes=[Route(PATH, self._progress, methods=["POST"])])
             yield AppPort(app, self._listening, certificate.pages)
 
     def certified(self, bundle: Bundle) -> None:
@@ -155,32 +154,25 @@ class ReportsPort:
             log.warning("trainings can't report: there is no ca.crt by which they would know this server")
         self._in_force.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
-
-def reports_app(tokens: PodTokens, saves: LastSaves, heard: Callable[[str], None]) -> Starlette:
-    """The app of that port; `heard` is told how each report was taken: a row of the table below."""
-
-    async def progress(request: Request) -> Response:
-        word, why = await _taken(request, tokens, saves)
-        heard(word)
+    async def _progress(self, request: Request) -> Response:
+        word, why = await self._taken(request)
+        self._metrics.count(REPORTS, word)
         status, sentence = _ANSWERS[word]
         return PlainTextResponse(sentence.format(why), status)
 
-    return Starlette(routes=[Route(PATH, progress, methods=["POST"])])
-
-
-async def _taken(request: Request, tokens: PodTokens, saves: LastSaves) -> tuple[str, str]:
-    """Return how a report was taken, as a row of the table below, and what is to be said with it."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    try:
-        pod = await tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")
-        return saves.report(pod.uid, msgspec.json.decode(await _body(request), type=Progress)), ""
-    except NotAccepted as error:
-        return "unknown", str(error)
-    except (ApiError, Refused) as error:
-        log.warning("report not heard: the keys of tokens can't be read", {"error": str(error)})
-        return "failed", ""
-    except (msgspec.DecodeError, TimeoutError) as error:
-        return "bad", str(error) or "it came too slowly"
+    async def _taken(self, request: Request) -> tuple[str, str]:
+        """Return how a report was taken, as a row of the table below, and what is to be said with it."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        try:
+            pod = await self._tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")
+            return self.saves.report(pod.uid, msgspec.json.decode(await _body(request), type=Progress)), ""
+        except NotAccepted as error:
+            return "unknown", str(error)
+        except (ApiError, Refused) as error:
+            log.warning("report not heard: the keys of tokens can't be read", {"error": str(error)})
+            return "failed", ""
+        except (msgspec.DecodeError, TimeoutError) as error:
+            return "bad", str(error) or "it came too slowly"
 
 
 _ANSWERS = {

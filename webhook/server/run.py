@@ -1,25 +1,118 @@
-"""Serves all ports in one loop until drained."""
+"""Serves all ports until drained, the reviews in one loop.
+
+Probes and metrics are in a thread with a loop of its own: /healthz answers while the loop of the reviews is busy.
+"""
 
 import asyncio
 import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import TypeVar
 
 import msgspec
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from webhook.server.drain import Drain
-from webhook.server.endpoint import Callers, Handler, admission_app
-from webhook.server.listener import Listener, port_of
+from webhook.server.endpoint import Callers, Handler, Limits, admission_app
+from webhook.server.listener import Drain, Listener, port_of
 from webhook.server.metric_table import CERTIFICATE_EXPIRY
 from webhook.server.metrics import Metrics
-from webhook.server.probes import Check, Pulse, observability_app, serve_apart
-from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
 
 log = logging.getLogger(__name__)
+
+Check = Callable[[], str | None]
+"""What keeps the process from being ready, in a few words; None where nothing does."""
+
+SILENT_SECONDS = 30.0
+"""A loop that did not run for so long hangs: a busy second is none of the kubelet's business."""
+
+T = TypeVar("T")
+
+
+class Pulse:
+    """The loop of the reviews, as another thread sees it. Make it in that loop, and `beat` there."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._last = monotonic()
+
+    async def beat(self) -> None:
+        """Show every second that the loop runs."""
+        while True:
+            self._last = monotonic()
+            await asyncio.sleep(1)
+
+    def trouble(self) -> str | None:
+        """How long the loop has hung, if it does."""
+        silent = monotonic() - self._last
+        return f"no review has been worked on for {silent:.0f} s" if silent > SILENT_SECONDS else None
+
+    async def there(self, ask: Callable[[], T]) -> T:
+        """What a function says in that loop: most of the process may be looked at only there."""
+
+        async def asking() -> T:
+            return ask()
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking(), self._loop))
+
+
+async def serve_apart(listener: Listener, listening: socket.socket) -> None:
+    """Serve in a thread until the listener is stopped."""
+    serving = asyncio.get_running_loop().run_in_executor(None, asyncio.run, listener.serve(listening))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        listener.stop()
+        await serving
+
+
+def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drain, pulse: Pulse) -> Starlette:
+    async def healthz(_: Request) -> Response:
+        trouble = pulse.trouble()
+        return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
+
+    async def readyz(_: Request) -> Response:
+        """One line a check, in the form of the API server's own /readyz."""
+        troubles = await pulse.there(lambda: troubles_of(checks, drain))
+        good = (f"[+]{name} ok\n" for name in checks if name not in troubles)
+        bad = (f"[-]{name}: {trouble}\n" for name, trouble in troubles.items())
+        return PlainTextResponse("".join((*good, *bad)), status_code=503 if troubles else 200)
+
+    async def exposition(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        text = await pulse.there(lambda: encode(metrics.registry))
+        return Response(text, headers={"content-type": content_type})
+
+    async def lost(_: Request, error: Exception) -> Response:
+        """The answer for an unknown address; the headers of Starlette's own errors are kept."""
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        return PlainTextResponse("not found\n", status_code=404, headers=headers)
+
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", exposition)]
+    return Starlette(routes=routes, exception_handlers={404: lost})
+
+
+def troubles_of(checks: Mapping[str, Check], drain: Drain) -> dict[str, str]:
+    """The checks that fail, with what they say. A check that raises has failed."""
+    troubles = {"draining": "this process is shutting down"} if drain.begun else {}
+    for name, check in checks.items():
+        try:
+            trouble = check()
+        except Exception:
+            log.exception("readiness check failed", {"check": name})
+            trouble = "the check itself failed; the log says why"
+        if trouble is not None:
+            troubles[name] = trouble
+    return troubles
 
 
 class AppPort(msgspec.Struct, frozen=True):

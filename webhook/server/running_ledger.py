@@ -1,7 +1,7 @@
 """One replica's ledger in the TenantQuotas' statuses, with what keeps it right while the process serves."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
@@ -12,11 +12,11 @@ from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
-from webhook.controllers.pending_gpus import PendingGpus
 from webhook.controllers.placements import OpenedGates, Placements
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.leader_election import LeaderElection
@@ -36,7 +36,7 @@ from webhook.server.bookings_port import BookingsPort
 from webhook.server.metric_table import EVICTION_SECONDS, HELD_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
-from webhook.server.settings import Election
+from webhook.server.settings import Settings
 
 
 class LedgerParts(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ def ledger_parts(
     pods = ObservedPods(cluster, in_force, placements.bound, gates)
     lines = HeldLines(pods.workload_of, changes.tenant, held.show)
     pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
-    world = ObservedWorld(cluster.known, in_force, pods, workloads, events, lines, pending)
+    world = ObservedWorld(cluster.known, pods, workloads, events, lines, pending)
     world.subscribe(changes.everything)
     return LedgerParts(ledger, store, changes, world, pods, lines, gates, held, pending, placements)
 
@@ -108,7 +108,7 @@ class RunningLedger(LedgerParts, frozen=True, kw_only=True):
     pods, as a Unix time; None while it does not lead. `ports`: where it takes bookings from other replicas.
     """
 
-    run: Callable[[], Awaitable[None]]
+    run: Callable[[], Coroutine[None, None, None]]
     leading: Callable[[], bool]
     leader: Callable[[], str]
     counted: Callable[[], float | None]
@@ -124,14 +124,13 @@ async def running_ledger(
     cluster: LiveCluster,
     in_force: PolicyInForce,
     events: EventWriter,
-    election: Election,
+    settings: Settings,
     hand_over: BookingsPort,
     metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
-    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
-    competing = LeaderElection(
-        cluster.client, election.namespace, election.lease, identity, election.lease_seconds, address=hand_over.address
-    )
+    identity = f"{settings.replica}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
+    lease, seconds = f"{settings.namespace}/{settings.lease}", settings.lease_seconds
+    competing = LeaderElection(cluster.client, lease, identity, seconds, address=hand_over.address)
     parts = ledger_parts(cluster, in_force, events, hand_over.to(competing), lambda: competing.leading, metrics)
     last_round: float | None = None
 
@@ -140,7 +139,7 @@ async def running_ledger(
         last_round = time.time()
 
     async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        await parts.make_leader(identity, election.create_timeout, round_done).lead(first)
+        await parts.make_leader(identity, settings.create_timeout, round_done).lead(first)
 
     try:
         yield RunningLedger(

@@ -21,19 +21,6 @@ class Certificates(StrEnum):
     SELF_MANAGED = "self-managed"
 
 
-class Election(msgspec.Struct, frozen=True):
-    """How replicas agree on a leader: as whom they compete for which Lease, held for how many seconds.
-
-    `create_timeout`: seconds after which a create that was let in has been stored or has failed.
-    """
-
-    namespace: str
-    lease: str
-    identity: str
-    lease_seconds: int
-    create_timeout: float
-
-
 class PrometheusServer(msgspec.Struct, frozen=True):
     """Where one is. `labels` tell our metrics from another cluster's; the files are read at each question."""
 
@@ -174,9 +161,9 @@ class Settings(msgspec.Struct, frozen=True):
         _ = self.prometheus
 
     @property
-    def election(self) -> Election:
-        identity = self.identity or gethostname()
-        return Election(self.namespace, self.lease, identity, self.lease_seconds, self.create_timeout)
+    def replica(self) -> str:
+        """The name of this process among the replicas."""
+        return self.identity or gethostname()
 
     @property
     def prometheus(self) -> PrometheusServer | None:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from certs.source import Bundle, CertificateError, CertificateSource, Json, JsonPatch, Outdated, apply
-from webhook.kube.client import Client
+from webhook.kube.client import Client, metadata_of
 from webhook.kube.errors import ApiError, Conflict, Gone, Invalid, NotFound
-from webhook.kube.wire import metadata_of
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.files import CertificateFiles, make_files
-from certs.source import Bundle, CertificateError
+from certs.source import Bundle, CertificateError, CertificateFiles, make_files
 
 NAMES = ["gpu-tiers.gpu-system.svc"]
 

@@ -11,9 +11,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from certs.files import make_files, read_folder
 from certs.make import Lifetimes, key_pem, make_ca, make_leaf, names_of, pem, service_names
-from certs.source import CertificateError, bundle_of, describe
+from certs.source import CertificateError, bundle_of, describe, make_files, read_folder
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAMES = service_names("gpu-tiers", "gpu-system", ["webhook.example.com", "192.0.2.7", "2001:db8::7"])

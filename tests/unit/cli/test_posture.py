@@ -12,8 +12,8 @@ from tests.builders import policy_file
 from webhook.cli.main import app
 from webhook.cli.posture import _of_cluster
 from webhook.config.published import Published, digest_of
+from webhook.kube.client import Page
 from webhook.kube.errors import NotFound
-from webhook.kube.wire import Page
 
 
 def test_the_mode_of_a_file_is_not_said_to_be_a_clusters() -> None:

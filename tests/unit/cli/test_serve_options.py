@@ -30,7 +30,7 @@ def test_without_options_the_defaults_count(started: list[Settings]) -> None:
     assert serve()[0] == 0
     (settings,) = started
     assert settings == Settings()
-    assert settings.election.identity == gethostname()
+    assert settings.replica == gethostname()
     assert settings.prometheus is None
 
 
@@ -42,7 +42,7 @@ def test_each_option_fills_its_field(started: list[Settings]) -> None:
     assert code == 0
     (settings,) = started
     assert (settings.port, settings.certificates, settings.dns_names) == (1, Certificates.FILES, ["a", "b"])
-    assert (settings.kubeconfig, settings.log_level, settings.election.identity) == (Path("/k"), "debug", "me")
+    assert (settings.kubeconfig, settings.log_level, settings.replica) == (Path("/k"), "debug", "me")
     assert settings.prometheus == PrometheusServer("https://p", {"a": "b=c"}, Path("/t"), None)
 
 

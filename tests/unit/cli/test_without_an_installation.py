@@ -14,8 +14,8 @@ from webhook.cli.cluster.installed import policy_in_force
 from webhook.cli.cluster.target import answered
 from webhook.config.errors import ConfigError
 from webhook.config.published import Published
+from webhook.kube.client import Page
 from webhook.kube.errors import failure
-from webhook.kube.wire import Page
 from webhook.policy.values.tier_policy import Mode
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from webhook.kube.client import Event, Page
 from webhook.kube.errors import NotFound
-from webhook.kube.wire import Event, Page
 
 Tree = dict[str, Any]
 NAMESPACES = "/api/v1/namespaces"

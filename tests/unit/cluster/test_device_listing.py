@@ -1,8 +1,7 @@
 """How each node serves GPUs, by the nodes and the ResourceSlices that an API server lists."""
 
 from tests.builders.claims import a_device, a_slice
-from webhook.cluster.gpu_nodes import plugged_resources
-from webhook.cluster.listed import supply_of
+from webhook.cluster.listed import plugged_resources, supply_of
 from webhook.policy.values.gpu_supply import NodeSupply
 
 

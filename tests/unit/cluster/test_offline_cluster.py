@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cluster.offline import offline_cluster
-from webhook.cluster.owners import owner_of
+from webhook.cluster.views import owner_of
 from webhook.objects.pods import OwnerReference, Pod
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
@@ -156,7 +156,7 @@ async def test_the_pods_of_one_job_cost_one_reading(monkeypatch):
         read.append(tree["metadata"]["name"])
         return owner_of(tree, row)
 
-    monkeypatch.setattr("webhook.cluster.owners.owner_of", counted)
+    monkeypatch.setattr("webhook.cluster.views.owner_of", counted)
     cluster = offline_cluster(TIERS, [job(), job("other")])
     chains = [await cluster.lookups.owners("team-a", THE_JOB, BUILT_IN) for _ in range(3)]
     assert (read, chains[0]) == (["train"], chains[2])

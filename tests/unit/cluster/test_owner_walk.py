@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.owners import Owner, links, owner_of
+from webhook.cluster.views import Owner, links, owner_of
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable

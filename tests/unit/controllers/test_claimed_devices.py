@@ -6,9 +6,8 @@ import pytest
 
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.resource_claims import ClaimInformer
-from webhook.controllers.claimed_devices import Claimants, ClaimedDevices
-from webhook.controllers.observed_pod import Claimed, ObservedPod
+from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer
+from webhook.controllers.pods_on_nodes import Claimed, ObservedPod
 from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view

@@ -4,16 +4,16 @@ from dataclasses import replace
 from decimal import Decimal
 
 from tests.builders import a_policy
-from webhook.controllers.eviction_costs import (
+from webhook.controllers.work_at_risk import (
     MOST_WRITES,
     ROUND,
-    Annotated,
+    AnnotatedObject,
+    PodAtRisk,
     Wanted,
     boosts,
     save_times,
     writes_of_a_round,
 )
-from webhook.controllers.work_at_risk import PodAtRisk
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
 
@@ -27,11 +27,11 @@ def pod(uid: str, minutes: float, gpus: int = 1, namespace: str = "research", **
     return PodAtRisk(uid, holding, float(gpus), NOW - minutes * MINUTE, exact=True)
 
 
-def workload(*owners: str, value: str = "", ours: bool = True, namespace: str = "research") -> Annotated:
-    return Annotated(namespace, "work", owners, value, ours)
+def workload(*owners: str, value: str = "", ours: bool = True, namespace: str = "research") -> AnnotatedObject:
+    return AnnotatedObject(namespace, "work", owners, value, ours)
 
 
-def boosted(*pods: PodAtRisk, **found: Annotated) -> dict[str, str]:
+def boosted(*pods: PodAtRisk, **found: AnnotatedObject) -> dict[str, str]:
     return {uid: wanted.value for uid, wanted in boosts(pods, found, POLICY, NOW).items()}
 
 

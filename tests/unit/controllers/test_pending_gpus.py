@@ -5,9 +5,8 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_tenant
-from webhook.controllers.observed_pod import ObservedPod
-from webhook.controllers.pending_gpus import PendingGpus
-from webhook.controllers.pods_on_nodes import PodsOnNodes
+from webhook.controllers.gpu_seconds import PendingGpus
+from webhook.controllers.pods_on_nodes import ObservedPod, PodsOnNodes
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
 from webhook.policy.quota.charges import Charge

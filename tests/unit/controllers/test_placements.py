@@ -5,9 +5,8 @@ from decimal import Decimal
 import pytest
 
 from tests.builders.counted_ledger import CountedLedger
-from webhook.controllers.observed_pod import ObservedPod
 from webhook.controllers.placements import Placements
-from webhook.controllers.pods_on_nodes import PodsOnNodes
+from webhook.controllers.pods_on_nodes import ObservedPod, PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.hook_kinds import file_handler, kind_seen, signal_handler
 from webhook.policy.checkpoint.work_lost import Outcome

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from tests.builders import a_tenant
 from tests.builders.counted_ledger import CountedLedger
-from webhook.controllers.observed_pod import ObservedPod
-from webhook.controllers.pods_on_nodes import NO_FLAVOR, PodsOnNodes
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, ObservedPod, PodsOnNodes
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.work_lost import LastSave

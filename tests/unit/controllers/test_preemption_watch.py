@@ -10,11 +10,9 @@ import pytest
 
 from tests.builders import a_pod, a_policy
 from tests.builders.built import Tree
-from webhook.cluster.ending_pod import Ended
-from webhook.cluster.pod_informer import SeenPod, seen_pod
+from webhook.cluster.pod_informer import Ended, SeenPod, seen_pod
 from webhook.controllers import evicted_pods
-from webhook.controllers.evicted_pods import EvictedPods, Followed, Preempted, Victim
-from webhook.controllers.preemption_watch import PreemptionWatch
+from webhook.controllers.evicted_pods import EvictedPods, Followed, Preempted, PreemptionWatch, Victim
 from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, NotFound, Unreachable
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference

@@ -11,7 +11,7 @@ from tests.builders import Built, a_deployment, a_job, a_pod, a_pytorchjob, a_re
 from tests.builders.operators import a_jobset, a_lws
 from tests.builders.world import World
 from tests.unit.controllers.events_kept import EventsKept, until
-from webhook.cluster.owners import Owner, links, owner_of
+from webhook.cluster.views import Owner, links, owner_of
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.verdict_events import MOST_WAITING, Notice, VerdictEvents
 from webhook.objects.pods import OwnerReference

@@ -72,7 +72,7 @@ class OneLease:
 
 
 async def test_a_replica_that_competes_forgets_a_leader_that_is_dead(clock):
-    election = LeaderElection(OneLease(), "gpu-tiers", "gpu-tiers", "gpu-tiers-1_5e6f7a8b", 15, clock)
+    election = LeaderElection(OneLease(), "gpu-tiers/gpu-tiers", "gpu-tiers-1_5e6f7a8b", 15, clock)
     assert election.holder == ""
     competing = asyncio.create_task(election.run(lambda _: asyncio.sleep(0)))
     async with asyncio.timeout(60):

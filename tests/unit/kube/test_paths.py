@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.kube.paths import path
+from webhook.kube.client import path
 from webhook.objects.refusal import Unreadable
 
 

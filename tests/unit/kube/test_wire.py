@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from webhook.kube.client import lines, metadata_of, page_of
 from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, Unauthorized, failure
-from webhook.kube.wire import lines, metadata_of, page_of
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.listed import GpuNode
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
 from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_apart, gpus_now

@@ -5,10 +5,9 @@ import asyncio
 import uvloop
 
 from tests.unit.server.serving import HOST, a_bundle, allowing
-from webhook.server.drain import Drain
-from webhook.server.listener import listen, port_of
+from webhook.server.endpoint import Limits
+from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
-from webhook.server.request_limits import Limits
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
 

@@ -20,12 +20,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from certs.make import Lifetimes, Pair, key_pem, make_ca, make_leaf, pem, utc_now
 from certs.source import Bundle, bundle_of
 from webhook.admission.review import Request, allow
-from webhook.server.drain import Drain
-from webhook.server.endpoint import Callers, Handler
-from webhook.server.listener import listen, port_of
+from webhook.server.endpoint import Callers, Handler, Limits
+from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metric_table import Metric
 from webhook.server.metrics import Metrics
-from webhook.server.request_limits import Limits
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
 

@@ -21,11 +21,10 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.server import bookings_port
 from webhook.server.bookings_port import PATH, SEAL, BookingsPort, encoded, seal
-from webhook.server.drain import Drain
-from webhook.server.listener import Listener
+from webhook.server.endpoint import Limits
+from webhook.server.listener import Drain, Listener
 from webhook.server.metric_table import BOOKINGS_HANDED_OVER, BOOKINGS_TAKEN, Metric
 from webhook.server.metrics import Metrics
-from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
 
 ALPHA = Tenant("alpha", rows=(QuotaRow(hard=Decimal(2)),))

@@ -22,9 +22,8 @@ from tests.unit.server.serving import (
     until,
 )
 from webhook.config.errors import ConfigError
-from webhook.server.endpoint import Callers
+from webhook.server.endpoint import Callers, Limits
 from webhook.server.metric_table import ANSWERS, CUT_CONNECTIONS
-from webhook.server.request_limits import Limits
 
 SECRET = "s3cret-that-no-tenant-reads"  # noqa: S105
 DAY = Lifetimes(leaf=timedelta(days=1))

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.server.serving import HOST, NO_TLS, Serving, a_post, a_process, a_review, a_server, allowing
 from webhook.admission.review import Request
+from webhook.server.endpoint import Limits
 from webhook.server.listener import listen
-from webhook.server.request_limits import Limits
 
 CLIENTS = 20
 

@@ -10,9 +10,8 @@ from tests.builders.world import World
 from tests.unit.server.serving import a_review, a_server, allowing, until
 from webhook.admission.review import BadReview, Request
 from webhook.policy.values.tier_policy import Mode
-from webhook.server.endpoint import seconds_left
+from webhook.server.endpoint import Limits, seconds_left
 from webhook.server.metric_table import ANSWERS, REVIEWS
-from webhook.server.request_limits import Limits
 
 NAMED = {"uid": "5b5c8a3e", "namespace": "alpha", "name": "train-0", "operation": "CREATE"}
 

@@ -12,11 +12,10 @@ from tests.builders.world import World
 from webhook.admission import review
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.cli.cluster.snapshot import _pod
-from webhook.kube.wire import warning_text
+from webhook.kube.client import warning_text
 from webhook.report.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
-from webhook.server.marked import marked
 from webhook.server.metrics import Metrics
-from webhook.server.record import Recorder
+from webhook.server.record import Recorder, marked
 
 
 def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.builders import a_pod
 from tests.builders.world import World
 from tests.unit.server.serving import HOST, a_post, a_process
-from webhook.server.request_limits import MIB
+from webhook.server.endpoint import MIB
 
 CONNECTIONS, PATHS = 80, ("/validate", "/elsewhere")
 CHUNK = b" " * 64 * 1024

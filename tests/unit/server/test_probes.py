@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.unit.server.serving import PATIENCE_SECONDS, a_review, a_server
 from webhook.admission.review import Request, allow
-from webhook.server import probes
-from webhook.server.drain import Drain
-from webhook.server.probes import Check, troubles_of
+from webhook.server import run
+from webhook.server.listener import Drain
+from webhook.server.run import Check, troubles_of
 
 
 async def test_a_process_whose_caches_are_not_there_is_alive_and_not_ready() -> None:
@@ -47,7 +47,7 @@ async def test_a_process_whose_loop_is_busy_says_that_it_is_alive() -> None:
 
 
 async def test_a_process_whose_loop_hangs_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "SILENT_SECONDS", -1)
+    monkeypatch.setattr(run, "SILENT_SECONDS", -1)
     async with a_server() as server:
         hung = await server.probe("/healthz")
 

@@ -11,10 +11,9 @@ from tests.builders import a_namespace, a_pod, a_policy
 from tests.builders.world import World
 from tests.unit.server.serving import a_post, a_review, a_server, allowing
 from webhook.policy.values.tier_policy import Mode
-from webhook.server.endpoint import BytesInFlight, Endpoint
+from webhook.server.endpoint import MIB, BytesInFlight, Endpoint, Limits
 from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
-from webhook.server.request_limits import MIB, Limits
 
 TOO_LARGE = "the object is too large: gpu-tiers reads 20 MiB of a review at most"
 HELD = "gpu-tiers can't decide now, try again: the review could not be read within 0.50 s"

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.server.serving import HOST, Wire, a_post, a_review, a_server, until
 from webhook.admission.review import Request
+from webhook.server.endpoint import MIB, Limits
 from webhook.server.metric_table import ANSWERS, CUT_CONNECTIONS
-from webhook.server.request_limits import MIB, Limits
 
 SOON = 0.05
 LATER = 2 * SOON

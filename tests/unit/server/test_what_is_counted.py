@@ -11,8 +11,7 @@ from tests.builders.counted_ledger import CountedLedger
 from tests.builders.world import World
 from tests.unit.page.samples import a_preemption
 from webhook.controllers.gpu_seconds import GpuSeconds
-from webhook.controllers.observed_pod import ObservedPod
-from webhook.controllers.pods_on_nodes import PodsOnNodes
+from webhook.controllers.pods_on_nodes import ObservedPod, PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.objects.refusal import Reason
 from webhook.policy.checkpoint.work_lost import Work

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from webhook.cli.manifests.documents import Document
-from webhook.cluster.owners import LONGEST
 from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.views import LONGEST
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Refused

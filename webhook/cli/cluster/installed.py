@@ -12,9 +12,8 @@ from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
 from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, digest_of, place_beside
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.kube.paths import path
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import class_names
 

@@ -4,10 +4,9 @@ import difflib
 from collections.abc import Sequence
 
 from webhook.cli.manifests.documents import BadInput
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.kube.paths import path
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.view import Tree
 from webhook.policy.workloads.kind_table import KindTable

@@ -14,10 +14,8 @@ from webhook.cluster.listed import priority_classes
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.watched import stored_namespace
-from webhook.kube.client import Client
+from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import RFC_3339
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.versions import Version, Versions

@@ -13,10 +13,9 @@ from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
 from webhook.cluster.listed import listed_trees, plugins_by_node, resource_slices, supply_of
 from webhook.cluster.live import LiveLookups, live_lookups
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.kube.paths import path
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, view
 from webhook.policy.values.facts import Namespace, namespace_of

@@ -22,8 +22,7 @@ from webhook.cli.cluster.rights import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
 from webhook.cli.manifests.documents import BadInput
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.listed import disruption_budgets, listed_namespaces, priority_classes, tenant_quotas
+from webhook.cluster.listed import disruption_budgets, gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.pod_listing import PodSummary, list_pods, lost_pods
 from webhook.cluster.webhook_configurations import (
     admission_policies,
@@ -32,11 +31,9 @@ from webhook.cluster.webhook_configurations import (
     webhook_configurations,
 )
 from webhook.config.published import InstalledPolicy, place_beside
-from webhook.kube.client import Client
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable

@@ -17,16 +17,14 @@ from webhook.cli.cluster.gathering import Gathering
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.listed import listed_namespaces, priority_classes, tenant_quotas
+from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.pod_listing import pods_with_json
 from webhook.cluster.webhook_configurations import leaves_out, webhook_configurations
+from webhook.kube.client import listed_objects, path
 from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden
-from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
 from webhook.objects.pods import OwnerReference

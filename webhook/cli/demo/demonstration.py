@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from rich.console import Console
 
-from certs.files import make_files
+from certs.source import make_files
 from webhook.admission.review import API_VERSION, Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
@@ -31,8 +31,7 @@ from webhook.policy.assignment.assigned_by import parsed
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.server import logs
-from webhook.server.drain import Drain
-from webhook.server.listener import listen, port_of
+from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve

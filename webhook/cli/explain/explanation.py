@@ -17,7 +17,7 @@ from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refus
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import Judge, judge_of
-from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.listed import gpu_nodes
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.memory import MemoryLedger

@@ -7,9 +7,8 @@ from decimal import Decimal
 from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
+from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
-from webhook.kube.paths import path
-from webhook.kube.wire import RFC_3339
 from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.quantities import written_gpus

@@ -17,11 +17,11 @@ from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
-from webhook.cluster.gpu_nodes import gpu_nodes, way_out
+from webhook.cluster.listed import gpu_nodes, way_out
 from webhook.cluster.pod_listing import PodSummary, lost_pods
+from webhook.kube.client import path
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
-from webhook.kube.paths import path
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view

@@ -8,12 +8,18 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cli.manifests.documents import Document
-from webhook.cluster.gpu_nodes import GpuNode, all_nodes
-from webhook.cluster.listed import device_claims, device_taint_rules, listed_namespaces, resource_slices
+from webhook.cluster.listed import (
+    GpuNode,
+    all_nodes,
+    device_claims,
+    device_taint_rules,
+    listed_namespaces,
+    resource_slices,
+)
 from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
+from webhook.kube.client import path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.kube.paths import path
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written

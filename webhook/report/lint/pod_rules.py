@@ -7,7 +7,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.listed import GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written
 from webhook.policy.checkpoint.hook_plan import longest_save

@@ -7,8 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from webhook.cluster.gpu_nodes import GpuNode
-from webhook.cluster.listed import DisruptionBudget
+from webhook.cluster.listed import DisruptionBudget, GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.builders import a_pod, a_policy
-from webhook.cluster.gpu_nodes import gpu_node
+from webhook.cluster.listed import gpu_node
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import MOST_GPUS
 from webhook.objects.refusal import Refused
