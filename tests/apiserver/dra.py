@@ -63,3 +63,9 @@ class Dra:
         dry = self.installed.create(self.pod("asks", "gpu-training"), self.namespace, dry_run=True)
         assert dry.code == 0
         return f"[evicts-nobody] kube-scheduler evicts nobody for {self.resource}"[:60] in dry.stderr
+
+    def remove(self) -> None:
+        """Delete the pods, the node and what says that it has devices: other tests count nodes."""
+        api = self.installed.api
+        api.delete("pods", "resourceclaims", namespace=self.namespace, wait=False)
+        api.delete(f"resourceslices/{self.node}", f"deviceclasses/{self.name}", f"node/{self.node}")

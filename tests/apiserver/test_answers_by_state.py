@@ -117,10 +117,10 @@ def states(installed: Installed) -> Iterator[States]:
             installed.tenant_for(denies, denies, quotas=[{"tier": "gpu-serving", "gpus": 1}, {"gpus": 40}]),
             installed.tenant_for(queues, queues, quotas=[{"gpus": 2}], onExceed="Hold"),
         ):
-            found = States(installed, denies, queues)
-            found.make(node, Dra(installed, denies))
+            found, dra = States(installed, denies, queues), Dra(installed, denies)
+            found.make(node, dra)
             yield found
-        installed.api.delete("pods", "resourceclaims", namespace=denies, wait=False)
+        dra.remove()
         for namespace in (denies, queues):
             installed.api.delete(f"clusterrolebinding/reader-{namespace}")
         installed.api.delete(f"node/{node}", f"node/{node}-more")

@@ -22,7 +22,7 @@ def dra(installed: Installed, namespace: str) -> Iterator[Dra]:
     found = Dra(installed, namespace)
     found.apply(*found.objects())
     yield found
-    installed.api.delete("pods", "resourceclaims", namespace=namespace, wait=False)
+    found.remove()
     installed.api.delete(f"node/{found.node}", f"node/{found.plugin_node}", f"deviceclass/{found.name}")
     installed.api.delete(f"resourceslice/{found.node}")
 
