@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import RELEASE, installed_policy
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.rights import how_to_get
 from webhook.cli.cluster.snapshot import read_running
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, how_to_get
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy

@@ -21,7 +21,7 @@ COMMANDS = {
         "why-pending": "webhook.cli.why_pending:why_pending",
         "usage": "webhook.cli.usage:usage",
         "posture": "webhook.cli.posture:posture",
-        "report": "webhook.cli.loss_report:loss_report",
+        "report": "webhook.cli.prometheus:loss_report",
     },
     "Operating gpu-tiers": {
         "check": "webhook.cli.check:check",

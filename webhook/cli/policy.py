@@ -12,15 +12,14 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster.gathering import Gathering
 from webhook.cli.cluster.installed import fields_named, policy_in_force, policy_named
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster.workloads import workloads_of
+from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
-from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, in_all, judged_quickly
+from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import Steps

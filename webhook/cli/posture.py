@@ -15,7 +15,7 @@ from webhook.cli.output import Answer, Form, Table, fail, warn, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.report.at_risk_now import at_risk_by_tier, read_risks
+from webhook.report.gpus_now import at_risk_by_tier, read_risks
 from webhook.report.posture import Posture, TenantPosture, posture_of
 
 

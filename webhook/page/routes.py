@@ -28,8 +28,7 @@ from starlette.routing import Route
 from webhook.objects.refusal import first_of
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
-from webhook.report.at_risk_now import RisksOf, TierAtRisk, at_risk_by_tier
-from webhook.report.gpus_now import DayOfUse, Evicted, GpusNow, UseAt, Waits
+from webhook.report.gpus_now import DayOfUse, Evicted, GpusNow, RisksOf, TierAtRisk, UseAt, Waits, at_risk_by_tier
 from webhook.report.latest import Evictions, Preemption, VerdictGroup
 from webhook.report.posture import Posture
 from webhook.report.tenants import TenantShown

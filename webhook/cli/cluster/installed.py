@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from webhook.cli.cluster.rights import role_for
+from webhook.cli.cluster.target import role_for
 from webhook.cli.output import warn
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.webhook_configurations import OF_OURS

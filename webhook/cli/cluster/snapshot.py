@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster.installed import RELEASE
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.rights import RIGHTS
+from webhook.cli.cluster.target import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
 from webhook.cli.manifests.documents import BadInput
 from webhook.cluster.cluster import Cluster

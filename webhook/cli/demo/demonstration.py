@@ -21,8 +21,7 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import Document, documents
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.manifests.judge import Judge
-from webhook.cli.manifests.offline import cluster_of
+from webhook.cli.manifests.judge import Judge, cluster_of
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal
@@ -81,7 +80,7 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Judge(wire.judge, cluster.lookups.completed, cluster.known.namespace, policy, dry_run=False)
+        yield Judge(wire.judge, cluster, policy, dry_run=False)
         drain.begin()
 
 

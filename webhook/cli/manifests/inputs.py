@@ -14,9 +14,8 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.manifests.documents import BadInput, Document, documents, documents_in
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents, documents_in
 from webhook.cli.manifests.finding import OF_NO_NAMESPACE
-from webhook.cli.manifests.left_out import LeftOut
 
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"

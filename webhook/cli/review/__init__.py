@@ -13,15 +13,13 @@ import typer
 import yaml
 from rich.console import Console
 
+from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit, as_sarif
 from webhook.cli.cluster.installed import policy_in
-from webhook.cli.junit import JUnitCase, JUnitSuite, as_junit
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
-from webhook.cli.manifests.documents import BadInput, Document, called, documents
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, called, documents
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.manifests.judge import Judge
-from webhook.cli.manifests.left_out import LeftOut
-from webhook.cli.manifests.offline import cluster_of, judge_at, titled
+from webhook.cli.manifests.judge import Judge, cluster_of, judge_at, titled
 from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT, fail, versioned
 from webhook.cli.progress import Steps
@@ -214,8 +212,6 @@ def _written(report: Report, form: ReviewForm) -> Iterator[str]:
             left_out = [f"{each.what}: {each}" for each in report.left_out]
             yield as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, report.shown)), left_out)], SUITE)
         case _:
-            from webhook.cli.review.sarif import as_sarif  # noqa: PLC0415 - its importlib.metadata takes long
-
             yield as_sarif(report.shown, report.left_out)
 
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.admission.review import flat
+from webhook.cli.manifests.documents import LeftOut
 from webhook.cli.manifests.finding import Finding, is_fact
-from webhook.cli.manifests.left_out import LeftOut
 from webhook.config.yaml_text import Dumper
 from webhook.objects.view import Tree
 from webhook.policy.values.tier_policy import Grade
