@@ -61,22 +61,14 @@ async def object_named(client: Client, kinds: KindTable, namespace: str, kind: s
     try:
         found = await client.get(path(resource.api_version, resource.plural, namespace, name))
     except NotFound:
-        if not await _is_there(client, namespace):
-            raise BadInput(f"there is no namespace {namespace}") from None
+        with suppress(Forbidden):  # where nobody may look, the namespace is taken to be there
+            try:
+                await client.get(path("v1", "namespaces", name=namespace))
+            except NotFound:
+                raise BadInput(f"there is no namespace {namespace}") from None
         hint = "" if kind else f". For a workload write its kind too, such as job/{name}"
         raise BadInput(f'there is no {resource.kind} "{name}" in namespace {namespace}{hint}') from None
     return {"apiVersion": resource.api_version, "kind": resource.kind} | found
-
-
-async def _is_there(client: Client, namespace: str) -> bool:
-    """Whether there is such a namespace; where nobody may look, it is taken to be there."""
-    try:
-        await client.get(path("v1", "namespaces", name=namespace))
-    except NotFound:
-        return False
-    except Forbidden:
-        return True
-    return True
 
 
 async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> ServedResource:
@@ -130,7 +122,14 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             home = await reader.home(namespace, {NAME_LABEL: namespace})
             classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
             tenants = by_age(each.tenant for each in quotas if each.tenant)
-            known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
+
+            async def other_namespace(name: str) -> Namespace:
+                found = await stored_namespace(client, name)
+                if found is None:
+                    raise Unreadable(f"namespace {name} does not exist")
+                return found
+
+            known = ReadOnce(classes, tuple(tenants), {namespace: home}, other_namespace)
             known.scope = await reader.eviction()
             facts = ReadOnceCluster(known, _Readable(*structs.astuple(reader.lookups), reader=reader))
             yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
@@ -143,13 +142,6 @@ async def _quotas(stored: KubernetesStore) -> list[Version]:
         return await stored.every()
     except NotFound:
         return []
-
-
-async def _other_namespace(client: Client, name: str) -> Namespace:
-    found = await stored_namespace(client, name)
-    if found is None:
-        raise Unreadable(f"namespace {name} does not exist")
-    return found
 
 
 class _Readable(LiveLookups, frozen=True, kw_only=True):
@@ -186,26 +178,24 @@ class _Readable(LiveLookups, frozen=True, kw_only=True):
 
 PREEMPTED = "Preempted"
 """The reason of the scheduler's own event on a pod that it evicts."""
-_TOLD_BY_EVENTS = "what events tell of refusals, evictions and the scheduler"
 
 
 async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
     """Return the pods that a workload makes, itself or by its workloads; None where the user may not list pods."""
     pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
-    if pods is None:
-        return None
-    return [
-        each async for each in _made_by(uid, pods, namespace, asked, lambda pod: view(pod, Named).metadata.controller)
-    ]
+    makers = ((pod, view(pod, Named).metadata.controller) for pod in pods or ())
+    return None if pods is None else await _made_by(uid, makers, namespace, asked)
 
 
 async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
     """Return the last refusal of a workload's pods, unless one of its `pods` was created since then."""
-    found = list[Tree]()
+    found: list[tuple[Tree, OwnerReference | None]] = []
     for reason in REASONS:
-        found += await _events(asked, namespace, f"reason={reason}") or ()
-    theirs = [each async for each in _made_by(uid, found, namespace, asked, _regarding)]
-    refused = refused_pods(theirs)
+        for event in await _events(asked, namespace, f"reason={reason}") or ():
+            about = event.get("involvedObject") or {}
+            regards = view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None
+            found.append((event, regards))
+    refused = refused_pods(await _made_by(uid, found, namespace, asked))
     newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
     return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
 
@@ -216,8 +206,9 @@ async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tr
 
 
 async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tree] | None:
-    where, of_those = path("v1", "events", namespace), {"fieldSelector": selector}
-    return await asked.reader.objects("events", namespace, where, _TOLD_BY_EVENTS, of_those)
+    lost = "what events tell of refusals, evictions and the scheduler"
+    where = path("v1", "events", namespace)
+    return await asked.reader.objects("events", namespace, where, lost, {"fieldSelector": selector})
 
 
 async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Eviction | None:
@@ -246,28 +237,16 @@ async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Evic
 
 
 async def _made_by(
-    uid: str,
-    found: Iterable[Tree],
-    namespace: str,
-    asked: AskedCluster,
-    controller: Callable[[Tree], OwnerReference | None],
-) -> AsyncIterator[Tree]:
-    known: dict[OwnerReference, bool] = {}
-    for each in found:
-        reference = controller(each)
-        if reference is None:
-            continue
-        if reference.uid == uid:
-            known[reference] = True
-        if reference not in known:
-            known[reference] = False
+    uid: str, found: Iterable[tuple[Tree, OwnerReference | None]], namespace: str, asked: AskedCluster
+) -> list[Tree]:
+    """Return the objects of which the workload is the maker, or an owner of the maker."""
+    made, known = list[Tree](), dict[str, bool]({uid: True})
+    for each, reference in found:
+        if reference and reference.uid not in known:
+            known[reference.uid] = False
             with suppress(Unreadable):  # it is gone, or the user may not read it
                 owners = await asked.reader.lookups.owners(namespace, reference, asked.policy.kinds)
-                known[reference] = any(each.uid == uid for each in owners)
-        if known[reference]:
-            yield each
-
-
-def _regarding(event: Tree) -> OwnerReference | None:
-    about = event.get("involvedObject") or {}
-    return view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None
+                known[reference.uid] = any(owner.uid == uid for owner in owners)
+        if reference and known[reference.uid]:
+            made.append(each)
+    return made

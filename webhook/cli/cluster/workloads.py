@@ -33,7 +33,7 @@ from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
-from webhook.policy.assignment.assigned_by import ASSIGNED_BY, AssignedBy, parsed, read_assigned_by
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY, parsed, read_assigned_by
 from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.classification.by_shape import with_objects_inside
 from webhook.policy.values.facts import NAME_LABEL, Namespace
@@ -65,7 +65,20 @@ class Gathered(Generic[T]):
     pods: dict[PodsAlike, tuple[int, Decimal]] = field(default_factory=dict)
 
     def with_pod(self, pod: PodSummary) -> None:
-        alike = _alike(pod)
+        written = parsed(pod.assigned_by)
+        alike = PodsAlike(
+            count=0,
+            gpus=Decimal(0),
+            class_name=pod.class_name,
+            priority=pod.priority,
+            tier=pod.tier,
+            flavor=pod.flavor,
+            marked=bool(pod.assigned_by),
+            demoted=bool(written and written.demoted_from),
+            wait=pod.held,
+            hook=pod.hook,
+            grace=pod.grace,
+        )
         count, gpus = self.pods.get(alike, (0, Decimal(0)))
         self.pods[alike] = count + 1, gpus + pod.gpus
 
@@ -105,8 +118,13 @@ class Gathering(Generic[T]):
             return
         self._made_by[document.uid] = maker
         above = (GroupKind(maker.group, maker.kind), document.namespace, maker.name)
-        if above not in self._seen and self._makes_pods(document):
-            self._waiting.setdefault(above, []).append(document)
+        if above in self._seen:
+            return
+        with suppress(Refused):  # its verdict says so
+            counts = [each.count for each in pod_templates(document.tree, self.kinds.by_kind[document.group_kind])]
+            if counts and not any(counts):  # old ReplicaSets of a Deployment make no pods now
+                return
+        self._waiting.setdefault(above, []).append(document)
 
     async def by_itself(self, document: Document) -> None:
         """Take a workload that no existing workload makes, unless it has ended."""
@@ -118,64 +136,30 @@ class Gathering(Generic[T]):
         """Return workloads whose maker does not exist and which no pod of theirs showed, once all were taken."""
         made = (each for some in self._waiting.values() for each in some)
         makers = ((each, self._made_by[each.uid]) for each in made)
-        return [each for each, maker in makers if maker.uid not in self.found and not self._is_hidden(maker)]
+        gone = ((each, maker) for each, maker in makers if maker.uid not in self.found)
+        return [each for each, maker in gone if GroupKind(maker.group, maker.kind) not in self.hidden]
 
     async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
         """Take an existing pod that holds GPUs. Its `tree` is read only where no workload tells what it is."""
-        maker = self._outermost(pod.owner)
-        if maker and self._is_hidden(maker):
+        # 1. The end of the chain of controllers, as far as their kinds are known and they were listed.
+        maker, above = pod.owner, pod.owner
+        for _ in range(LONGEST):
+            above = self._made_by.get(above.uid) if above else None
+            maker = above or maker
+        kind = GroupKind(maker.group, maker.kind) if maker else POD
+        if maker and kind in self.hidden:
             return
+
+        # 2. The workload, or the sort of pods where only these can be judged.
         uid = maker.uid if maker else pod.uid
         if uid not in self.found:
-            kind = GroupKind(maker.group, maker.kind) if maker else GroupKind("", "Pod")
             self.found[uid] = Gathered(kind, pod.namespace, maker.name if maker else pod.name, [])
             self._sorts.add((uid, ()))
-        if (uid, ()) in self._sorts:
-            await self._judge_pod(uid, pod, tree)
-        self.found[uid].with_pod(pod)
-
-    def _is_hidden(self, maker: OwnerReference) -> bool:
-        return GroupKind(maker.group, maker.kind) in self.hidden
-
-    def _makes_pods(self, document: Document) -> bool:
-        """Tell whether it makes pods now: old ReplicaSets of a Deployment make none."""
-        try:
-            made = list(pod_templates(document.tree, self.kinds.by_kind[document.group_kind]))
-        except Refused:
-            return True  # its verdict says so
-        return not made or any(each.count for each in made)
-
-    async def _judge_pod(self, uid: str, pod: PodSummary, tree: Callable[[], Tree]) -> None:
         sort = (uid, (pod.tier_label, pod.class_name, pod.gpus, pod.workload_type, pod.hook_asked))
-        if sort not in self._sorts:
+        if (uid, ()) in self._sorts and sort not in self._sorts:
             self._sorts.add(sort)
             self.found[uid].judged.append(await self.judge(Document("", anew(tree()))))
-
-    def _outermost(self, maker: OwnerReference | None) -> OwnerReference | None:
-        """Return the end of the chain of controllers, as far as their kinds are known and they were listed."""
-        for _ in range(LONGEST):
-            above = self._made_by.get(maker.uid) if maker else None
-            if above is None:
-                break
-            maker = above
-        return maker
-
-
-def _alike(pod: PodSummary) -> PodsAlike:
-    written = parsed(pod.assigned_by)
-    return PodsAlike(
-        count=0,
-        gpus=Decimal(0),
-        class_name=pod.class_name,
-        priority=pod.priority,
-        tier=pod.tier,
-        flavor=pod.flavor,
-        marked=bool(pod.assigned_by),
-        demoted=bool(written and written.demoted_from),
-        wait=pod.held,
-        hook=pod.hook,
-        grace=pod.grace,
-    )
+        self.found[uid].with_pod(pod)
 
 
 _OF_THE_AUTHOR = ("namespace", "labels", "annotations", "ownerReferences")
@@ -192,21 +176,17 @@ def anew(pod: Tree) -> Tree:
     labels, annotations = {**(kept.get("labels") or {})}, {**(kept.get("annotations") or {})}
     annotations.pop(GANG, None)
     if ASSIGNED_BY in annotations:
-        _unmark(labels, spec, read_assigned_by(annotations))
+        written = read_assigned_by(annotations)
+        if written is None or not written.names_own_label:
+            labels.pop(TIER_LABEL, None)
+        if written is None or not written.names_own_class:
+            spec.pop("priorityClassName", None)
+        elif written.demoted_from:
+            spec["priorityClassName"] = written.demoted_from
         del annotations[ASSIGNED_BY]
     spec = {key: value for key, value in spec.items() if key not in _BORN_WITH}
     kept |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
-
-
-def _unmark(labels: dict[str, str], spec: Tree, written: AssignedBy | None) -> None:
-    higher = written.demoted_from if written else ""
-    if written is None or not written.names_own_label:
-        labels.pop(TIER_LABEL, None)
-    if written is None or not written.names_own_class:
-        spec.pop("priorityClassName", None)
-    elif higher:
-        spec["priorityClassName"] = higher
 
 
 _ALL = "what the policy does to workloads"

@@ -12,6 +12,7 @@ from webhook.cluster.listed import DisruptionBudget, GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy
+from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
@@ -186,15 +187,6 @@ class GangSeen(msgspec.Struct, frozen=True):
         return f"{self.kind}/{self.name} in {self.namespace}"
 
 
-class PodGroupSeen(msgspec.Struct, frozen=True):
-    """A PodGroup of Kubernetes' own scheduler. `whole`: its disruptionMode says that its pods go together."""
-
-    namespace: str
-    name: str
-    priority: int
-    whole: bool
-
-
 class CertificateSeen(msgspec.Struct, frozen=True):
     """A certificate by which the API server reaches the webhook, and where it is stored. `ca`: it signs others."""
 
@@ -209,14 +201,6 @@ class PreemptionRule(msgspec.Struct, frozen=True):
     config: str
     name: str
     modes: tuple[str, ...]
-
-
-class FailedHook(msgspec.Struct, frozen=True):
-    """A FailedPreStopHook event: so many times a pod ended without a save that was confirmed."""
-
-    namespace: str
-    pod: str
-    times: int
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -240,6 +224,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     `pods` are those with GPUs; `taken` is what all pods take of the nodes, by node. `version` is major and minor.
     `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
+    `failed_hooks`: how often a pod, by namespace and name, ended without a save that was confirmed.
     """
 
     policy: TierPolicy
@@ -251,7 +236,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     pods: tuple[PodSummary, ...] = ()
     taken: Mapping[str, Taken] = msgspec.field(default_factory=dict)
     gangs: tuple[GangSeen, ...] = ()
-    pod_groups: tuple[PodGroupSeen, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     configurations: tuple[WebhookConfiguration, ...] = ()
     admission_policies: tuple[AdmissionPolicy, ...] = ()
@@ -259,7 +244,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     installed: InstalledPolicy = InstalledPolicy("", "")
     dry_run: DryRun = DryRun(())
     leader: str = ""
-    failed_hooks: tuple[FailedHook, ...] = ()
+    failed_hooks: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     lost_pods: tuple[PodSummary, ...] = ()
     preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)
