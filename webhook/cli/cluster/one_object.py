@@ -4,7 +4,7 @@ A person names a pod or a workload as they would name it to kubectl.
 """
 
 import difflib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Self
 

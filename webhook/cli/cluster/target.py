@@ -19,41 +19,13 @@ from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized
 from webhook.kube.kubeconfig import context_namespace
+from webhook.objects.data_files import data_file
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.report.lint.snapshot import Part
 from webhook.sentences.sentence import told
 
-_OF_READER: Mapping[Part, str] = {
-    "classes": "list priorityclasses.scheduling.k8s.io",
-    "device_classes": "list deviceclasses.resource.k8s.io",
-    "tenants": "list tenantquotas.gpu-tiers.dev",
-    "nodes": "list nodes",
-    "capacity": "list resourceslices.resource.k8s.io",
-    "slices": "list resourceslices.resource.k8s.io",
-    "device_taints": "list devicetaintrules.resource.k8s.io",
-    "leader": "get the Lease of gpu-tiers",
-    "policy_in_force": "get the ConfigMap with the policy in force",
-}
-_OF_CLUSTER_READER: Mapping[Part, str] = {
-    "namespaces": "list namespaces",
-    "pods": "list pods in all namespaces",
-    "allocations": "list resourceclaims.resource.k8s.io in all namespaces",
-    "gangs": "list the workloads that are gangs",
-    "pod_groups": "list podgroups.scheduling.k8s.io",
-    "budgets": "list poddisruptionbudgets.policy",
-    "configurations": "list webhook configurations (admissionregistration.k8s.io)",
-    "admission_policies": "list ValidatingAdmissionPolicies and their bindings (admissionregistration.k8s.io)",
-    "failed_hooks": "list events in all namespaces",
-    "lost_pods": "list jobs.batch",
-    "preemption_configs": "list preemptionconfigs.kueue.x-k8s.io",
-}
-RIGHTS: Mapping[Part, str] = {
-    **_OF_READER,
-    **_OF_CLUSTER_READER,
-    "home": "get the namespace",
-    "certificates": "get the Secret with the certificate",
-    "version": "get /version",
-}
+_BY_ROLE: Mapping[str, Mapping[Part, str]] = data_file(__name__, "rights.yaml")
+RIGHTS: Mapping[Part, str] = {part: right for parts in _BY_ROLE.values() for part, right in parts.items()}
 """What each part of a cluster takes to be read."""
 
 OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants", "home", "owners", "claims"})
@@ -88,8 +60,8 @@ def untold(lost: str, *rights: str) -> str:
 
 def how_to_get(unread: Collection[Part]) -> tuple[str, ...]:
     """Return the roles that have rights to what could not be read, and how they are bound."""
-    asks = ((_OF_READER, ASK_FOR_READER), (_OF_CLUSTER_READER, ASK_FOR_CLUSTER_READER))
-    return tuple(ask for has, ask in asks if has.keys() & {*unread})
+    asks = (("reader", ASK_FOR_READER), ("clusterReader", ASK_FOR_CLUSTER_READER))
+    return tuple(ask for role, ask in asks if _BY_ROLE[role].keys() & {*unread})
 
 
 def role_for(refused: Forbidden) -> str:

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
 from webhook.config.errors import unreadable
 from webhook.config.yaml_text import NotYaml, Twice, items_of, placed_trees
@@ -55,10 +54,6 @@ class LeftOut(msgspec.Struct, frozen=True):
 def seems_object(text: str) -> bool:
     """Whether a text that can't be read was to be an object: its mistake is not passed over."""
     return "{{" not in text and all(each.search(text) for each in _OBJECT)
-
-
-def why_no_text(content: bytes) -> str:
-    return "gzip, no text" if content.startswith(_GZIP) else "not UTF-8 text"
 
 
 def why_no_yaml(file: str, text: str, problem: str) -> str:
@@ -146,20 +141,20 @@ def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken:
             count += 1
             yield document
     if count == 0:
-        raise BadInput("\n  ".join((f"{called(where)}: holds no Kubernetes object", *reader.others())))
+        others = list(map(str, reader.left_out[:MOST_NAMED]))
+        if len(reader.left_out) > MOST_NAMED:
+            others.append(f"and {len(reader.left_out) - MOST_NAMED} more")
+        raise BadInput("\n  ".join((f"{called(where)}: holds no Kubernetes object", *others)))
     if left_out is not None:
         left_out.extend(reader.left_out)
 
 
-def documents_in(file: str, text: str) -> Iterator[Document]:
-    """All objects of a text that is said to hold nothing else. Raises BadInput."""
-    return _Reader(strict=True).parsed(file, text)
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise BadInput(f"{STDIN}: is closed")
-    return sys.stdin.buffer.read()
+def documents_in(file: str, text: str) -> list[Document]:
+    """All objects of a text that is said to hold nothing else. Raises BadInput, also where there is none."""
+    found = list(_Reader(strict=True).parsed(file, text))
+    if not found:
+        raise BadInput(f"{file}: holds no Kubernetes object")
+    return found
 
 
 def called(where: str) -> str:
@@ -189,13 +184,15 @@ class _Reader(msgspec.Struct, frozen=True):
 
     def objects(self, file: str) -> Iterator[Document]:
         name = called(file)
+        if file == "-" and sys.stdin is None:
+            raise BadInput(f"{STDIN}: is closed")
         try:
-            content = _standard_input() if file == "-" else Path(file).read_bytes()
+            content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            self._leave_out(LeftOut(name, why_no_text(content)))
+            self._leave_out(LeftOut(name, "gzip, no text" if content.startswith(_GZIP) else "not UTF-8 text"))
         except OSError as error:
-            self._broken(LeftOut(name, unreadable(error)))
+            self._leave_out(LeftOut(name, unreadable(error), broken=True))
         else:
             yield from self.parsed(name, text)
 
@@ -204,17 +201,18 @@ class _Reader(msgspec.Struct, frozen=True):
         try:
             found = placed_trees(text, twice)
         except NotYaml as error:
-            if self.strict or seems_object(text):
-                self._broken(LeftOut(file, str(error)))
-            else:
-                self._leave_out(LeftOut(file, why_no_yaml(file, text, str(error))))
+            broken = self.strict or seems_object(text)
+            reason = str(error) if broken else why_no_yaml(file, text, str(error))
+            self._leave_out(LeftOut(file, reason, broken=broken))
             return
         for tree, node in found:
-            if tree is None or _is_policy_file(tree):
+            version = tree.get("apiVersion") if isinstance(tree, dict) else None
+            # gpu-tiers' own configuration lies beside manifests and is no object of a cluster
+            if tree is None or (isinstance(version, str) and version.startswith(CONFIGURATION)):
                 continue
             if _has_too_many_values(tree):
                 reason = f"more than {MOST_VALUES} values in one document, with its aliases unfolded"
-                self._broken(LeftOut(file, reason))
+                self._leave_out(LeftOut(file, reason, broken=True))
             else:
                 yield from self._objects(tree, node, file, twice)
 
@@ -228,25 +226,13 @@ class _Reader(msgspec.Struct, frozen=True):
         reason = why_no_object(file, tree)
         if not reason:
             yield Document.of(file, tree, line, tuple(each for each in twice if line <= each.line <= end))
-        elif self.strict or is_mistake(tree):
-            self._broken(LeftOut(file, reason, line))
         else:
-            self._leave_out(LeftOut(file, reason, line))
-
-    def _broken(self, what: LeftOut) -> None:
-        if not self.past_broken:
-            raise BadInput(str(what))
-        self.left_out.append(replace(what, broken=True))
+            self._leave_out(LeftOut(file, reason, line, broken=is_mistake(tree)))
 
     def _leave_out(self, what: LeftOut) -> None:
-        if self.strict:
+        if self.strict or (what.broken and not self.past_broken):
             raise BadInput(str(what))
         self.left_out.append(what)
-
-    def others(self) -> Iterator[str]:
-        yield from map(str, self.left_out[:MOST_NAMED])
-        if len(self.left_out) > MOST_NAMED:
-            yield f"and {len(self.left_out) - MOST_NAMED} more"
 
 
 def _items(tree: Any) -> list[Any] | None:
@@ -259,12 +245,6 @@ def _items(tree: Any) -> list[Any] | None:
     inherited = {"apiVersion": tree.get("apiVersion"), "kind": of_kind}
     its = items if isinstance(items, list) and all(isinstance(each, dict) for each in items) else None
     return None if its is None else [{**inherited, **each} for each in its]
-
-
-def _is_policy_file(tree: object) -> bool:
-    """Whether it is gpu-tiers' own configuration, which lies beside manifests and is no object of a cluster."""
-    version = tree.get("apiVersion") if isinstance(tree, dict) else None
-    return isinstance(version, str) and version.startswith(CONFIGURATION)
 
 
 def _has_too_many_values(tree: object) -> bool:
