@@ -60,11 +60,10 @@ class Report:
 
     @property
     def shown(self) -> list[Finding]:
-        return [each for each in self.findings if not self.only or self._wanted(each)]
-
-    def _wanted(self, finding: Finding) -> bool:
-        refused, warned = not finding.allowed, bool(finding.warnings)
-        return (refused and Only.REFUSED in self.only) or (warned and Only.WARNED in self.only)
+        refused, warned = (each in self.only for each in Only)
+        if not self.only:
+            return list(self.findings)
+        return [each for each in self.findings if (refused and not each.allowed) or (warned and each.warnings)]
 
 
 class ReviewOptions(msgspec.Struct, frozen=True):
