@@ -22,7 +22,7 @@ from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.judge import cluster_of, judged_alone
 from webhook.cli.output import Answer, Form, Table, fail, write
-from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, UsedSection, all_of, suites
+from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
@@ -37,10 +37,9 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 
 class SuiteCase(msgspec.Struct, frozen=True):
-    """One case, ready to be judged. `where` is its file and line, `number` its place in the suite."""
+    """One case, ready to be judged. `where` is its file and line, `held` a pod for each row in use."""
 
     suite: Suite
-    number: int
     fields: CaseSection
     where: str
     document: Document
@@ -51,19 +50,25 @@ class SuiteCase(msgspec.Struct, frozen=True):
 
 def cases_of(suite: Suite) -> list[SuiteCase]:
     """Return the cases of a suite. Raises BadInput with every mistake."""
-    policy = _policy_of(suite)
-    world = _world_of(suite, policy)
-    return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
-
-
-def _policy_of(suite: Suite) -> TierPolicy:
-    field = "policy" if suite.fields.policy is not None else "preset"
+    # 1. The policy.
+    name = suite.fields.policy
+    field = "preset" if name is None else "policy"
     try:
-        if suite.fields.policy is not None:
-            return load(suite.file.parent / suite.fields.policy)
-        return preset_policy(suite.fields.preset)
+        policy = preset_policy(suite.fields.preset) if name is None else load(suite.file.parent / name)
     except ConfigError as error:
         raise _at(f"{suite.at(field)}: {field}", error) from None
+
+    # 2. What the tenants' files hold. It is read once, so that a mistake is reported once.
+    world: list[Document] = []
+    for number, tenants in enumerate(suite.fields.tenants):
+        try:
+            world += read_documents(suite.file.parent / tenants)
+            cluster_of(policy, world)
+        except BadInput as bad:
+            raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
+
+    # 3. The cases.
+    return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
 
 
 def _at(where: str, problem: Exception) -> BadInput:
@@ -71,24 +76,12 @@ def _at(where: str, problem: Exception) -> BadInput:
     return BadInput("\n".join(f"{where}: {line}" for line in str(problem).splitlines()))
 
 
-def _world_of(suite: Suite, policy: TierPolicy) -> tuple[Document, ...]:
-    """Return what the tenants' files hold. It is read once, so that a mistake is reported once."""
-    found: list[Document] = []
-    for number, name in enumerate(suite.fields.tenants):
-        try:
-            found += read_documents(suite.file.parent / name)
-            cluster_of(policy, found)
-        except BadInput as bad:
-            raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
-    return tuple(found)
-
-
 @lru_cache(maxsize=256)
 def read_documents(path: Path) -> tuple[Document, ...]:
     return tuple(documents(str(path)))
 
 
-def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: tuple[Document, ...]) -> SuiteCase:
+def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: Sequence[Document]) -> SuiteCase:
     where = suite.at("cases", number)
     try:
         beside, document = _applied(suite, case, where, policy)
@@ -101,7 +94,13 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
     ]
     if problems:
         raise BadInput("\n".join(problems))
-    return SuiteCase(suite, number, case, where, document, cluster, policy, _held(case.used, document.namespace))
+    held = {
+        f"in-use-{index}": Holding(
+            document.namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{index}"
+        )
+        for index, row in enumerate(case.used)
+    }
+    return SuiteCase(suite, case, where, document, cluster, policy, held)
 
 
 def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
@@ -139,14 +138,6 @@ def _title(document: Document) -> str:
     return f"{document.kind}/{document.name}"
 
 
-def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
-    """Return a pod for each row."""
-    return {
-        f"in-use-{number}": Holding(namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{number}")
-        for number, row in enumerate(used)
-    }
-
-
 def missing_references(
     case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
 ) -> Iterator[tuple[Place, str]]:
@@ -174,8 +165,7 @@ def _unknown(place: Place, field: str, value: str, known: list[str], what: str) 
 FAILED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A field that is not as expected."""
 
     field: str
@@ -194,6 +184,11 @@ class Result:
     @property
     def passed(self) -> bool:
         return not self.differences
+
+    @property
+    def object(self) -> str:
+        document = self.case.document
+        return f"{document.kind} {document.namespace}/{document.name}"
 
 
 def run_tests(
@@ -262,15 +257,11 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
         any(_is(each, warning) for each in wanted) for warning in told
     )
     if expect.warnings is not None and not as_expected:
-        yield Difference("warnings", _listed(expect.warnings), _listed(verdict.warnings))
+        yield Difference("warnings", "; ".join(expect.warnings) or NONE, "; ".join(verdict.warnings) or NONE)
 
 
 def _is(wanted: str, warning: AdmissionWarning) -> bool:
     return (has_shown_id(warning) and warning.id == wanted) or wanted in sentence(warning)
-
-
-def _listed(warnings: Sequence[str]) -> str:
-    return "; ".join(warnings) or NONE
 
 
 def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
@@ -279,39 +270,29 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     The summary is such as: `12 cases in 2 suites: 11 passed, 1 failed`.
     """
     shown = [each for each in results if not (fail_only and each.passed)]
-    failures = [_failure(each) for each in shown if not each.passed]
     rows = [
-        (str(each.case.suite.file), each.case.fields.name, _object(each), "pass" if each.passed else "FAIL")
+        (str(each.case.suite.file), each.case.fields.name, each.object, "pass" if each.passed else "FAIL")
         for each in shown
     ]
-    cases = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
+    tables = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
+    for each in (result for result in shown if not result.passed):
+        told = [(differs.field, differs.expected, differs.actual) for differs in each.differences]
+        why = [("why", "", each.verdict.decided_by)] if each.verdict.decided_by else []
+        title = f"{each.case.where}: {each.case.fields.name}"
+        tables.append(Table(("Field", "Expected", "Actual"), [*told, *why], title))
     failed = sum(not each.passed for each in results)
     value = {"passed": len(results) - failed, "failed": failed, "cases": [_record(each) for each in shown]}
-    where = (
-        f"{number_of(len(results), 'case')} in {number_of(len({each.case.suite.file for each in results}), 'suite')}"
-    )
-    return Answer(value, (*cases, *failures), (f"{where}: {value['passed']} passed, {failed} failed",))
+    suites_run = number_of(len({each.case.suite.file for each in results}), "suite")
+    summary = f"{number_of(len(results), 'case')} in {suites_run}: {value['passed']} passed, {failed} failed"
+    return Answer(value, tables, (summary,))
 
 
 def _junit_case(result: Result) -> JUnitCase:
     told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
     why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
     text = "\n".join((*told, *why))
-    case = result.case
-    failed: dict[str, Any] = {} if result.passed else {"tag": "failure", "text": text, "kind": "failure"}
-    return JUnitCase(case.fields.name, str(case.suite.file), _line(result), **failed)
-
-
-def _object(result: Result) -> str:
-    document = result.case.document
-    return f"{document.kind} {document.namespace}/{document.name}"
-
-
-def _failure(result: Result) -> Table:
-    rows = [(each.field, each.expected, each.actual) for each in result.differences]
-    if result.verdict.decided_by:
-        rows.append(("why", "", result.verdict.decided_by))
-    return Table(("Field", "Expected", "Actual"), rows, f"{result.case.where}: {result.case.fields.name}")
+    case = JUnitCase(result.case.fields.name, str(result.case.suite.file), _line(result))
+    return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
 
 
 def _record(result: Result) -> dict[str, Any]:
@@ -320,11 +301,9 @@ def _record(result: Result) -> dict[str, Any]:
         "suite": str(case.suite.file),
         "line": _line(result),
         "name": case.fields.name,
-        "object": _object(result),
+        "object": result.object,
         "passed": result.passed,
-        "differences": [
-            {"field": each.field, "expected": each.expected, "actual": each.actual} for each in result.differences
-        ],
+        "differences": result.differences,
         "actual": result.verdict.as_json(),
     }
 
