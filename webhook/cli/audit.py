@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
-from itertools import compress
-from operator import not_
+from operator import itemgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -30,7 +29,7 @@ from webhook.cli.manifests.inputs import (
 from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.progress import Steps
+from webhook.cli.progress import counted
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.pod_listing import pod_summary
@@ -273,22 +272,19 @@ async def _gather(
     """Gather all workloads, then the pods that an API server stored, which gave them a uid. Raises BadInput."""
     judged = [each for each in manifests if not is_fact(each)]
     stored = [each.group_kind == POD and bool(each.metadata.get("uid")) for each in judged]
-    with Steps() as steps:
-        steps.begin("judging", len(judged))
-        for document in compress(judged, map(not_, stored)):
+    for is_pod, document in counted("judging", sorted(zip(stored, judged, strict=True), key=itemgetter(0))):
+        if not is_pod:
             await gathering.workload(document)
-            steps.done()
-        for document in compress(judged, stored):
-            try:
-                found = view(document.tree, SeenPod)
-                pod = await pod_summary(found, policy, cluster.lookups.devices)
-            except Refused as refused:
-                raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
-            if pod.gpus and found.status.phase not in ENDED:
-                await gathering.pod(pod, partial(dict, document.tree))
-            steps.done()
-        for document in gathering.without_maker():
-            await gathering.by_itself(document)
+            continue
+        try:
+            found = view(document.tree, SeenPod)
+            pod = await pod_summary(found, policy, cluster.lookups.devices)
+        except Refused as refused:
+            raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
+        if pod.gpus and found.status.phase not in ENDED:
+            await gathering.pod(pod, partial(dict, document.tree))
+    for document in gathering.without_maker():
+        await gathering.by_itself(document)
 
 
 NO_WORKLOAD, NOTHING = "There is no workload with GPUs.", "Nothing contradicts the policy."

@@ -22,7 +22,7 @@ from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
 from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.progress import Steps
+from webhook.cli.progress import counted
 from webhook.cluster.offline import ClusterAbout
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
@@ -265,14 +265,8 @@ def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]
 
 
 async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found: list[ObjectChange] = []
-    with Steps() as steps:
-        steps.begin("judging", len(asked))
-        for each in asked:
-            _, change = await comparison.judged(each)
-            found += [change] if change else []
-            steps.done()
-    return found
+    found = [await comparison.judged(each) for each in counted("judging", asked)]
+    return [change for _, change in found if change]
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:

@@ -154,28 +154,22 @@ def gpus_now(
     for node, holding, gpus in held:
         used[holding.charge.tier or ""] += gpus
         on_node[node] += gpus
-    waits = tuple(sorted(_waits(waiting, tenant_of), key=lambda each: (_rank(tiers, each.tier), each.since)))
+    ranks = {tier: rank for rank, tier in enumerate(tiers)}
+    unordered = _waits(waiting, tenant_of)
+    waits = tuple(sorted(unordered, key=lambda each: (ranks.get(each.tier, len(ranks)), each.since)))
     asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
     since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
     names = [*tiers, *sorted((used.keys() | asked.keys()) - {*tiers})]
-    return GpusNow(
-        tuple(
-            TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
-        ),
-        None if nodes is None else _left(nodes, on_node, open_=True),
-        None if nodes is None else _left(nodes, on_node, open_=False),
-        waits,
+    shown = (
+        TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
     )
-
-
-def _rank(tiers: Sequence[str], name: str) -> int:
-    return tiers.index(name) if name in tiers else len(tiers)
-
-
-def _left(nodes: Iterable[GpuNode], on_node: defaultdict[str, Decimal], *, open_: bool) -> Gpus:
-    """What nobody holds of nodes that are open, or are not; a node whose GPUs are all claimed may hold more."""
-    left = (max(each.gpus - on_node[each.name], Decimal(0)) for each in nodes if each.open == open_)
-    return as_number(sum(left, Decimal(0)))
+    # What nobody holds; a node whose GPUs are all claimed may hold more.
+    left = [(each.open, max(each.gpus - on_node[each.name], Decimal(0))) for each in nodes or ()]
+    free, closed = (
+        None if nodes is None else as_number(sum((gpus for is_open, gpus in left if is_open == wanted), Decimal(0)))
+        for wanted in (True, False)
+    )
+    return GpusNow(tuple(shown), free, closed, waits)
 
 
 def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
