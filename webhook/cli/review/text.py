@@ -16,14 +16,10 @@ from webhook.objects.view import Tree, at
 from webhook.policy.values.tier_policy import Grade
 from webhook.sentences.sentence import sentence
 
-FACT = "it is used to review the other objects"
-NAMELESS = "it has no name, so no other object can name it"
 UNKNOWN = (
     "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
     "they are created"
 )
-MAKES_NONE = "its kind makes no pods"
-BY_SHAPE = "; this is what its shape tells:"
 UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
@@ -45,7 +41,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
     if not finding.known and finding.parts:
         # The webhook is not asked about the object, but about each part of it.
         yield from _refusals(finding)
-        yield _plain(f"  {_unknown(finding)}{BY_SHAPE}")
+        yield _plain(f"  {_unknown(finding)}; this is what its shape tells:")
         for part in finding.parts:
             yield _plain(f"  {part.path}:")
             yield from (Text("  ") + line for line in _lines(part))
@@ -63,7 +59,8 @@ def _lines(finding: Finding) -> Iterator[Text]:
 def left_alone(finding: Finding) -> str:
     document = finding.document
     if is_fact(document):
-        return FACT if document.metadata.get("name") else NAMELESS
+        named = bool(document.metadata.get("name"))
+        return "it is used to review the other objects" if named else "it has no name, so no other object can name it"
     evidence = f" ({finding.evidence})" if finding.evidence else ""
     if not finding.known:
         return f"{_unknown(finding)}{evidence}"
@@ -78,7 +75,7 @@ def _unknown(finding: Finding) -> str:
     """Say why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
     group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
-    return MAKES_NONE if own and not finding.parts else UNKNOWN
+    return "its kind makes no pods" if own and not finding.parts else UNKNOWN
 
 
 def _facts(finding: Finding) -> Iterator[Text]:

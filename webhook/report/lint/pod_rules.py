@@ -31,12 +31,11 @@ _GIB = Decimal(1024) ** 3
 @rule("training-without-hook", Severity.WARNING, "pods")
 def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find training pods without the policy's hook, unless an annotation names a hook, or none."""
-    due = ((pod, _hook_of(pod.tier, snapshot)) for pod in _training(snapshot) if not pod.hook_asked)
-    bare = (
-        pod
-        for pod, hook in due
-        if (pod.grace < hook.seconds if hook.kind == "sigterm" else hook.kind != "none" and not pod.hook)
-    )
+    bare = []
+    for pod in (each for each in _training(snapshot) if not each.hook_asked):
+        hook = _hook_of(pod.tier, snapshot)
+        if pod.grace < hook.seconds if hook.kind == "sigterm" else hook.kind != "none" and not pod.hook:
+            bare.append(pod)
     for made_by, pods in _by_maker(bare):
         hook = _hook_of(pods[0].tier, snapshot)
         lacks = f"no grace for a save of {hook.seconds} s" if hook.kind == "sigterm" else "no preStop"
@@ -174,9 +173,8 @@ def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         free = node.gpus - taken.gpus
         short = list(_short(node, taken)) if node.open and free >= 1 else []
         if short:
-            yield Mistake(
-                f"Node/{node.name}", f"{written(free)} of {written(node.gpus)} GPUs free, with {some_of(short)}"
-            )
+            what = f"{written(free)} of {written(node.gpus)} GPUs free, with {some_of(short)}"
+            yield Mistake(f"Node/{node.name}", what)
 
 
 @rule("gpus-in-pieces", Severity.WARNING, "nodes", "pods")

@@ -53,9 +53,8 @@ def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tenants that demote and have no tier to demote to; whoever applies one is warned, too."""
     for each in snapshot.tenants:
         if each.tenant is not None and demotes_nowhere(each.tenant, snapshot.policy):
-            yield Mistake(
-                f"TenantQuota/{each.name}", "spec.onExceed: Demote, and no row has an allowed tier below its own"
-            )
+            what = "spec.onExceed: Demote, and no row has an allowed tier below its own"
+            yield Mistake(f"TenantQuota/{each.name}", what)
 
 
 @rule("demote-without-effect", Severity.WARNING, "tenants")
