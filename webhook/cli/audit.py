@@ -381,7 +381,7 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
 
 async def _made(part: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> PodsAlike | None:
     try:
-        pod = view(part.before, Pod)
+        pod = view(part.document.tree, Pod)
         lookups, namespace = cluster.lookups, part.document.namespace
         devices = [each for claim in pod.spec.resource_claims for each in await lookups.devices(namespace, claim)]
         held = held_by(part.count, demand_of(pod, devices, policy), shared_by(devices, policy))

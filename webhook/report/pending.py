@@ -150,7 +150,13 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     if holders is None:
         return Room(asks, (), None)
     free = {name: as_number(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
-    return Room(asks, tuple(_sentences(waiting, large)), free, tuple(_groups(waiting, large)))
+    zero = Decimal(0)
+    holding = (
+        (each, _why(waiting, each, node), id(each), sum((each.gpus.get(name, zero) for name in waiting.asks), zero))
+        for node in large.values()
+        for each in node.holders
+    )
+    return Room(asks, tuple(_sentences(waiting, large)), free, _grouped(each for each in holding if each[3]))
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
@@ -243,21 +249,21 @@ def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:
     return node.has_room(waiting.asks, without=lower)
 
 
-def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders]:
-    """The highest priority first."""
-    groups: dict[tuple[int, str, str, str], list[GpuHolder]] = {}
-    for node in nodes.values():
-        for each in node.holders:
-            if any(each.gpus.get(name) for name in waiting.asks):
-                key = (-each.priority, each.tier or "no tier", tenant_of_holder(each), _why(waiting, each, node))
-                groups.setdefault(key, []).append(each)
-    for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
-        gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
-        yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
+def _grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[Holders, ...]:
+    """Return the pods by tier, tenant and reason, the highest priority first.
 
-
-def tenant_of_holder(holder: GpuHolder) -> str:
-    return "not known" if holder.tenant is None else holder.tenant or "-"
+    An entry is a pod, the reason, and the GPUs of a unit, which is the pod itself or a device: each counts once.
+    """
+    groups: dict[tuple[int, str, str, str], tuple[set[str], dict[object, Decimal]]] = {}
+    for pod, why, unit, gpus in entries:
+        tenant = "not known" if pod.tenant is None else pod.tenant or "-"
+        names, units = groups.setdefault((-pod.priority, pod.tier or "no tier", tenant, why), (set(), {}))
+        names.add(pod.name)
+        units[unit] = gpus
+    return tuple(
+        Holders(tier, tenant, as_number(sum(units.values(), Decimal(0))), tuple(sorted(names)), why)
+        for (_, tier, tenant, why), (names, units) in sorted(groups.items(), key=lambda item: item[0])
+    )
 
 
 def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
@@ -322,7 +328,7 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
         needs = f"{_devices(wanted.count)} of {wanted.device_class}"
         sentences.append(f"It needs {needs} on one node, and {nodes_have} {sum(free.values())} free.")
     sentences += [EVICTS_NOBODY, *_not_to_be_had(wanted, fitting, use)]
-    return Room(asks, tuple(sentences), free, tuple(_device_holders(waiting, fitting, use)))
+    return Room(asks, tuple(sentences), free, _grouped(_device_holders(waiting, fitting, use)))
 
 
 def _devices(count: Gpus) -> str:
@@ -351,23 +357,16 @@ def _place(key: DeviceKey, use: DeviceUse) -> str:
     return f"{key.device} on {use.there.devices[key].node}"
 
 
-def _device_holders(waiting: Waiting, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[Holders]:
-    """The highest priority first."""
-    groups: dict[tuple[int, str, str, str], dict[str, None]] = {}
-    devices: dict[tuple[int, str, str, str], set[DeviceKey]] = {}
+def _device_holders(
+    waiting: Waiting, fitting: Sequence[DeviceKey], use: DeviceUse
+) -> Iterator[tuple[GpuHolder, str, object, Decimal]]:
     for key in fitting:
         claim = use.there.holders[key][0] if key in use.there.holders else None
         for user in claim.status.reserved_for if claim else ():
             holder, name = use.pods.get(user.uid), f"{claim.metadata.namespace}/{user.name}" if claim else ""
-            pod = holder or GpuHolder(name, "", {}, 0, "not known", None)
             of_group = user.resource != "pods"
             why = f"PodGroup {name}: free when the group is deleted" if of_group else _why_held(waiting, claim, holder)
-            group = (-pod.priority, pod.tier or "no tier", tenant_of_holder(pod), why)
-            groups.setdefault(group, {})[pod.name] = None
-            devices.setdefault(group, set()).add(key)
-    for group, names in sorted(groups.items(), key=lambda item: item[0]):
-        _, tier, tenant, why = group
-        yield Holders(tier, tenant, len(devices[group]), tuple(sorted(names)), why)
+            yield holder or GpuHolder(name, "", {}, 0, "not known", None), why, key, Decimal(1)
 
 
 def _why_held(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None) -> str:

@@ -162,6 +162,6 @@ def _change(part: Finding) -> tuple[str, ...]:
 
 
 def _hooked(part: Finding) -> list[Tree]:
-    had = (part.before.get("spec") or {}).get("containers") or ()
+    had = (part.document.tree.get("spec") or {}).get("containers") or ()
     has = (part.after.get("spec") or {}).get("containers") or ()
     return [each for each in has if each not in had and (each.get("lifecycle") or {}).get("preStop")]

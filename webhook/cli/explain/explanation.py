@@ -152,7 +152,7 @@ def has_all_pods(document: Document, exist: int, due: int) -> bool:
 
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
-    pod = view(finding.before, Pod)
+    pod = view(finding.document.tree, Pod)
     try:
         facts = await facts_of(pod, finding.document.namespace, asked.cluster, asked.policy)
         return NewPod(finding, pod, facts, decide_pod(pod, facts, asked.policy))

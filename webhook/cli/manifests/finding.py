@@ -25,7 +25,7 @@ ELSEWHERE = (
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """All that is said of one object. `before` and `after` are the object without and with its patch.
+    """All that is said of one object. `after` is the object with its patch.
 
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
@@ -36,7 +36,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     document: Document
     verdict: Verdict
-    before: Tree
     after: Tree
     patch: tuple[Operation, ...] = ()
     guessed: Evidence | None = None

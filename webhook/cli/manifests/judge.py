@@ -68,7 +68,7 @@ class Judge(msgspec.Struct, frozen=True):
         if row is None:
             return await self._of_unknown(document)
         patch, after, verdict = await self._asked(document)
-        found = Finding(document, verdict, document.tree, after, patch)
+        found = Finding(document, verdict, after, patch)
         # Its claims may be unread: then the workload is let in, and its pods are not.
         if verdict.ours or any(each.id == "claim-unread" for each in verdict.warnings):
             found = replace(found, pods=await self._pods(replace(document, tree=after), row))
@@ -90,9 +90,7 @@ class Judge(msgspec.Struct, frozen=True):
             replace(await self.finding(Document(each.source, each.tree)), path=path)
             for path, each in objects_inside(document)
         ]
-        return Finding(
-            document, Verdict(), document.tree, document.tree, pods=tuple(pods), known=False, inside=tuple(inside)
-        )
+        return Finding(document, Verdict(), document.tree, pods=tuple(pods), known=False, inside=tuple(inside))
 
     async def idle_pods(self, document: Document) -> tuple[Finding, ...]:
         """The findings for the pods of a workload that asks for none now, one for each of its templates."""
@@ -125,7 +123,6 @@ class Judge(msgspec.Struct, frozen=True):
         return Finding(
             document,
             verdict,
-            document.tree,
             after,
             patch,
             guessed=self._guessed(document, verdict) if verdict.ours else None,

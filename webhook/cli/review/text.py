@@ -124,7 +124,7 @@ def _plain(text: str, style: str = "") -> Text:
 
 
 def _diff(finding: Finding) -> Iterator[Text]:
-    trees = map(_without_long_notes, (finding.before, finding.after))
+    trees = map(_without_long_notes, (finding.document.tree, finding.after))
     written = (yaml.dump(each, Dumper=_Dumper, sort_keys=False, width=4096) for each in trees)
     before, after = (each.splitlines() for each in written)
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
