@@ -154,9 +154,18 @@ def gpus_now(
     for node, holding, gpus in held:
         used[holding.charge.tier or ""] += gpus
         on_node[node] += gpus
+    # Who waits: one for each workload and tier, the highest tier first.
+    groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
+    for each in waiting:
+        groups[each.holding.namespace, each.workload, each.tier].append(each)
+    unordered = []
+    for (namespace, workload, tier), pods in groups.items():
+        first = min(pods, key=lambda pod: pod.since)
+        sought = as_number(sum((each.holding.charge.gpus for each in pods), Decimal(0)))
+        tenant = tenant_of(namespace) or ""
+        unordered.append(Waits(namespace, workload, tenant, tier, len(pods), sought, first.since, first.why))
     ranks = {tier: rank for rank, tier in enumerate(tiers)}
-    unordered = _waits(waiting, tenant_of)
-    waits = tuple(sorted(unordered, key=lambda each: (ranks.get(each.tier, len(ranks)), each.since)))
+    waits = tuple(sorted(unordered, key=lambda wait: (ranks.get(wait.tier, len(ranks)), wait.since)))
     asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
     since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
     names = [*tiers, *sorted((used.keys() | asked.keys()) - {*tiers})]
@@ -180,18 +189,6 @@ def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[
     left = (each.gpus - on_node[each.name] for each in nodes if each.open)
     apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
     return apart if apart >= smallest else Decimal(0)
-
-
-def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]) -> Iterator[Waits]:
-    """One for each workload and tier."""
-    groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
-    for each in waiting:
-        groups[each.holding.namespace, each.workload, each.tier].append(each)
-    for (namespace, workload, tier), pods in groups.items():
-        first = min(pods, key=lambda pod: pod.since)
-        gpus = as_number(sum((each.holding.charge.gpus for each in pods), Decimal(0)))
-        tenant = tenant_of(namespace) or ""
-        yield Waits(namespace, workload, tenant, tier, len(pods), gpus, first.since, first.why)
 
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0

@@ -186,6 +186,10 @@ class Result:
         return not self.differences
 
     @property
+    def line(self) -> int:
+        return int(self.case.where.rpartition(":")[2])
+
+    @property
     def object(self) -> str:
         document = self.case.document
         return f"{document.kind} {document.namespace}/{document.name}"
@@ -291,7 +295,7 @@ def _junit_case(result: Result) -> JUnitCase:
     told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
     why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
     text = "\n".join((*told, *why))
-    case = JUnitCase(result.case.fields.name, str(result.case.suite.file), _line(result))
+    case = JUnitCase(result.case.fields.name, str(result.case.suite.file), result.line)
     return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
 
 
@@ -299,14 +303,10 @@ def _record(result: Result) -> dict[str, Any]:
     case = result.case
     return {
         "suite": str(case.suite.file),
-        "line": _line(result),
+        "line": result.line,
         "name": case.fields.name,
         "object": result.object,
         "passed": result.passed,
         "differences": result.differences,
         "actual": result.verdict.as_json(),
     }
-
-
-def _line(result: Result) -> int:
-    return int(result.case.where.rpartition(":")[2])
