@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from typing import Annotated, Any
 
@@ -374,25 +375,15 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
             async for pods in _pods(each, cluster, policy):
                 yield pods
         elif each.document.kind == "Pod":
-            made = await _made(each, cluster, policy)
-            if made and made.gpus:
-                yield made
-
-
-async def _made(part: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> PodsAlike | None:
-    try:
-        pod = view(part.document.tree, Pod)
-        lookups, namespace = cluster.lookups, part.document.namespace
-        devices = [each for claim in pod.spec.resource_claims for each in await lookups.devices(namespace, claim)]
-        held = held_by(part.count, demand_of(pod, devices, policy), shared_by(devices, policy))
-    except (Refused, Unreadable):  # its verdict says so
-        return None
-    name = pod.spec.priority_class_name
-    return PodsAlike(
-        count=part.count,
-        gpus=held,
-        class_name=name,
-        tier=tier_counted(name, None, policy.tiers) if name else None,
-        flavor=named_flavor(pod, policy.flavors),
-        exist=False,
-    )
+            try:
+                pod, namespace = view(each.document.tree, Pod), each.document.namespace
+                claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
+                devices = [*chain.from_iterable(claimed)]
+                held = held_by(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
+            except (Refused, Unreadable):  # its verdict says so
+                continue
+            name = pod.spec.priority_class_name
+            tier = tier_counted(name, None, policy.tiers) if name else None
+            flavor = named_flavor(pod, policy.flavors)
+            if held:
+                yield PodsAlike(each.count, held, class_name=name, tier=tier, flavor=flavor, exist=False)

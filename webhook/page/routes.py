@@ -276,7 +276,11 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
 
 
 def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator[str]:
-    stretches = list(_stretches(seen[:: -(-len(seen) // POINTS)]))
+    # Looks that follow one another: no line is drawn through a time of which nobody knows.
+    looks = seen[:: -(-len(seen) // POINTS)]
+    distances = [after.time - before.time for before, after in pairwise(looks)]
+    gaps = [index for index, each in enumerate(distances, start=1) if each > GAP * min(distances)]
+    stretches = [looks[begin:end] for begin, end in pairwise((0, *gaps, len(looks)))]
     for index, tier in enumerate(tiers):
         for stretch in stretches:
             points = (
@@ -284,17 +288,6 @@ def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator
                 for each in stretch
             )
             yield f'<polyline class="line tier-{index % 6}" points="{" ".join(points)}"/>'
-
-
-def _stretches(seen: Sequence[UseAt]) -> Iterator[Sequence[UseAt]]:
-    """Looks that follow one another: no line is drawn through a time of which nobody knows."""
-    distance = min(after.time - before.time for before, after in pairwise(seen))
-    begin = 0
-    for index, (before, after) in enumerate(pairwise(seen), start=1):
-        if after.time - before.time > GAP * distance:
-            yield seen[begin:index]
-            begin = index
-    yield seen[begin:]
 
 
 def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], str]:
