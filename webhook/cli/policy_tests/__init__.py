@@ -109,7 +109,18 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
         found: tuple[Document, ...] = (Document.of(where, case.workload),)
     else:
         found = read_documents(suite.file.parent / case.workload)
-    chosen = _chosen(found, case.object, policy)
+    # The object of that name, else the only workload.
+    ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
+    there = [each for each in found if each.group_kind in ours] or [each for each in found if not is_fact(each)]
+    if case.object is not None:
+        there = [each for each in found if _title(each) == case.object]
+    if len(there) != 1:
+        several = f"holds {len(there)} workloads; name one in `object`: {', '.join(map(_title, there))}"
+        none = (
+            f"holds no {case.object}; it holds {', '.join(map(_title, found))}" if case.object else "holds no workload"
+        )
+        raise BadInput(several if there else none)
+    chosen = there[0]
     beside = tuple(each for each in found if each is not chosen)
     if case.namespace is None:
         return beside, chosen
@@ -118,20 +129,6 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
         raise BadInput(f"its namespace is {own}, but the case says {case.namespace}; write one of them")
     placed = {**chosen.tree, "metadata": {**chosen.metadata, "namespace": case.namespace}}
     return beside, replace(chosen, tree=placed)
-
-
-def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -> Document:
-    ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
-    asked = [each for each in found if each.group_kind in ours] or [each for each in found if not is_fact(each)]
-    if name is not None:
-        asked = [each for each in found if _title(each) == name]
-    if len(asked) == 1:
-        return asked[0]
-    if name is not None and not asked:
-        raise BadInput(f"holds no {name}; it holds {', '.join(map(_title, found))}")
-    if not asked:
-        raise BadInput("holds no workload")
-    raise BadInput(f"holds {len(asked)} workloads; name one in `object`: {', '.join(map(_title, asked))}")
 
 
 def _title(document: Document) -> str:
