@@ -137,10 +137,8 @@ def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
 
 
 def _counts(tenant: str, tier: str, found: Sequence[Audited]) -> AuditCounts:
-    by_standing: dict[AuditStanding, list[Audited]] = {each: [] for each in AuditStanding}
-    for each in found:
-        by_standing[standing_of(each)].append(each)
-    parts = {standing.value: _share(some) for standing, some in by_standing.items()}
+    standings = [(standing_of(each), each) for each in found]
+    parts = {name.value: _share([each for its, each in standings if its is name]) for name in AuditStanding}
     return AuditCounts(tenant, tier, all=_share(found), **parts)
 
 

@@ -21,7 +21,7 @@ from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
-from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
+from webhook.report.object_verdict import ObjectVerdict, VerdictName
 from webhook.report.replica_mark import ReplicaMark
 
 
@@ -108,12 +108,11 @@ def with_another_class(found: Audited) -> list[PodsAlike]:
 
 def without_hook(found: Audited) -> list[PodsAlike]:
     hook = next(iter(found.hooks), None)
-    return [each for each in found.existing if hook and not _has(each, hook)]
-
-
-def _has(pods: PodsAlike, hook: HookDue) -> bool:
-    """Tell whether pods have a hook; that of `sigterm` is the grace period alone."""
-    return pods.grace >= hook.grace_period_seconds if hook.kind == "sigterm" else pods.hook
+    if hook is None:
+        return []
+    if hook.kind == "sigterm":  # its hook is the grace period alone
+        return [each for each in found.existing if each.grace < hook.grace_period_seconds]
+    return [each for each in found.existing if not each.hook]
 
 
 def standing_of(found: Audited) -> AuditStanding:
