@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cli.loss_report import growth
+from webhook.cli.prometheus import growth
 from webhook.server.page_ports import held_by_tier
 
 WIDTH = 24

@@ -10,7 +10,7 @@ from tests.builders import Tree, a_policy
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.test_admission import hostile
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cli.manifests.offline import judge_for
+from webhook.cli.manifests.judge import cluster_of, judge_at
 
 POLICY = a_policy()
 
@@ -25,5 +25,5 @@ def test_any_object_of_an_unknown_kind_is_found_out_or_bad_input(inside: Tree, f
     tree = {"apiVersion": "example.com/v1", "kind": "Any", "metadata": metadata, "spec": {field: inside}}
     document = Document("any.yaml", tree)
     with contextlib.suppress(BadInput):
-        found = asyncio.run(judge_for(POLICY, [document]).finding(document))
+        found = asyncio.run(judge_at(cluster_of(POLICY, [document]), POLICY).finding(document))
         assert not found.known

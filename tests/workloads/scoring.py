@@ -12,7 +12,7 @@ from tests.workloads.labelled import Case, cases
 from tests.workloads.sources import source_of
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.manifests.offline import judge_for
+from webhook.cli.manifests.judge import cluster_of, judge_at
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
@@ -77,7 +77,7 @@ async def _reviewed(labelled: Iterable[Case], preset: str) -> tuple[Scored, ...]
     file = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy", "preset": preset}
     resources = [*({"name": name} for name in names), {"deviceClassName": "gpu.nvidia.com"}]
     policy = parse(yaml.safe_dump(file | {"resources": resources}))
-    judge = judge_for(policy, [])
+    judge = judge_at(cluster_of(policy, []), policy)
     return tuple(
         [_scored(case, await judge.finding(Document.of(case.where, case.manifest)), policy) for case in labelled]
     )

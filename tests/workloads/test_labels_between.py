@@ -9,7 +9,7 @@ from tests.builders import Tree, a_policy
 from tests.workloads.golden.files import FOLDER
 from webhook.cli.manifests.documents import Document, documents
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.manifests.offline import judge_for
+from webhook.cli.manifests.judge import cluster_of, judge_at
 from webhook.objects.view import steps, with_at
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 from webhook.policy.workloads.templates import own_templates
@@ -48,7 +48,7 @@ def ways(row: KindRow) -> Iterator[tuple[str, list[str]]]:
 async def judged(document: Document, tree: Tree, beside: list[Document]) -> Finding:
     changed = replace(document, tree=tree)
     world = [changed if each is document else each for each in beside]
-    return await judge_for(a_policy(), world).finding(changed)
+    return await judge_at(cluster_of(a_policy(), world), a_policy()).finding(changed)
 
 
 CASES = [(row, path, places) for row in ROWS for path, places in ways(row) if places]

@@ -1,22 +1,21 @@
 """`gpu-tiers audit`: what the policy would do to each workload of a cluster or a folder, and what contradicts it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
-from itertools import compress
-from operator import not_
-from typing import Annotated
+from itertools import chain
+from operator import itemgetter
+from typing import Annotated, Any
 
 import msgspec
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from webhook.cli.cluster.gathering import Gathered, Gathering
 from webhook.cli.cluster.installed import policy_in, policy_in_force
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster.workloads import workloads_of
+from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.lint import refuse_unknown, shown_findings, snapshot_of
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
@@ -28,10 +27,10 @@ from webhook.cli.manifests.inputs import (
     TenantsOption,
     ValuesOption,
 )
-from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, in_all, judged_quickly
+from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.progress import Steps
+from webhook.cli.progress import counted
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.pod_listing import pod_summary
@@ -45,14 +44,127 @@ from webhook.policy.quota.charges import named_flavor, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, shared_by
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import class_in_force
-from webhook.report.audit_report import AuditReport, audit_report, quota_note
 from webhook.report.lint import AUDIT_RULES
-from webhook.report.lint.audited import Audited, PodsAlike, standing_of
-from webhook.report.lint.rule import Severity, fails
-from webhook.report.lint.snapshot import number_of
+from webhook.report.lint.rule import LintFinding, Severity, fails
+from webhook.report.lint.snapshot import Audited, AuditStanding, ClusterSnapshot, PodsAlike, number_of, standing_of
 from webhook.report.object_verdict import NONE
-from webhook.report.shown import as_number
+from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
+
+QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending ask what has room now."
+
+
+class Share(Shown, frozen=True):
+    """A number of workloads, and the GPUs of their pods."""
+
+    workloads: int
+    gpus: Gpus
+
+
+class AuditCounts(Shown, frozen=True):
+    """The workloads of a tenant with a tier, and how many are in each state. `tenant` is "none" without a tenant.
+
+    A workload with demoted pods is counted in each tier in which its pods run.
+    """
+
+    tenant: str
+    tier: str
+    all: Share
+    agrees: Share
+    changed: Share
+    refused: Share
+    before: Share
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        return self.all, self.agrees, self.changed, self.refused, self.before
+
+
+class AuditReport(msgspec.Struct, frozen=True):
+    """A whole audit. `notes` are sentences on what was left out, `unread` on what can't be told without a right."""
+
+    mode: str
+    total: AuditCounts
+    tenants: tuple[AuditCounts, ...]
+    findings: tuple[LintFinding, ...]
+    workloads: tuple[Audited, ...]
+    notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "workloads": [_record(each) for each in self.workloads]}
+
+
+def audit_report(
+    snapshot: ClusterSnapshot, ignored: Collection[str] = (), notes: Sequence[str] = (), unread: Sequence[str] = ()
+) -> AuditReport:
+    """Return the report on the snapshot's workloads, without the rules that are ignored. Errors come first."""
+    by_name = sorted(
+        snapshot.workloads, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source)
+    )
+    snapshot = replace(snapshot, workloads=tuple(by_name))
+    asked = [rule for rule in AUDIT_RULES if rule.id not in ignored]
+    found = [(mistake.workload, rule.finding(mistake)) for rule in asked for mistake in rule.check(snapshot)]
+    ids: dict[int, list[str]] = {id(each): [] for each in by_name}
+    for about, finding in found:
+        ids.get(id(about), []).append(finding.id)
+    places = {key: place for place, key in enumerate(ids)}
+    found.sort(key=lambda each: (each[1].severity.rank, places.get(id(each[0]), len(places))))
+
+    # Counts by tenant and tier, the highest tier first, and last those without.
+    groups: dict[tuple[str, str], list[Audited]] = {}
+    for each in by_name:
+        for tier, pods in each.by_tier.items():
+            groups.setdefault((_tenant(each), tier), []).append(replace(each, pods=pods))
+    ranks = {name: rank for rank, name in enumerate([*(tier.name for tier in snapshot.policy.tiers), ""])}
+    ranked = sorted(groups, key=lambda key: (key[0] == NONE, key[0], ranks[key[1]]))
+    return AuditReport(
+        mode=snapshot.policy.mode.name,
+        total=_counts("all", "-", by_name),
+        tenants=tuple(_counts(tenant, tier or NONE, groups[tenant, tier]) for tenant, tier in ranked),
+        findings=tuple(finding for _, finding in found),
+        workloads=tuple(replace(each, findings=tuple(ids[id(each)])) for each in by_name),
+        notes=tuple(notes),
+        unread=tuple(unread),
+    )
+
+
+def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
+    """Note that a full quota may be why workloads of a tenant have no pods."""
+    waiting = (each for each in audited if each.tiers and not each.message and not each.existing)
+    if any(each.tenant and each.tenant.rows for each in waiting):
+        yield QUOTAS_AS_IF_EMPTY
+
+
+def _counts(tenant: str, tier: str, found: Sequence[Audited]) -> AuditCounts:
+    standings = [(standing_of(each), each) for each in found]
+    parts = {name.value: _share([each for its, each in standings if its is name]) for name in AuditStanding}
+    return AuditCounts(tenant, tier, all=_share(found), **parts)
+
+
+def _share(found: Sequence[Audited]) -> Share:
+    return Share(len(found), as_number(sum((each.gpus for each in found), Decimal(0))))
+
+
+def _tenant(found: Audited) -> str:
+    return found.tenant.name if found.tenant else NONE
+
+
+def _record(found: Audited) -> dict[str, Any]:
+    pods = [
+        {"count": each.count, "gpus": as_number(each.gpus), "className": each.class_name}
+        | {"priority": each.priority, "exist": each.exist}
+        for each in found.pods
+    ]
+    return {
+        **found.as_json(),
+        "tenant": found.tenant.name if found.tenant else None,
+        "standing": standing_of(found),
+        "gpus": as_number(found.gpus),
+        "pods": pods,
+        "findings": found.findings,
+    }
+
 
 FOUND = 1
 ENDED = ("Succeeded", "Failed")
@@ -159,52 +271,43 @@ async def _gather(
     """Gather all workloads, then the pods that an API server stored, which gave them a uid. Raises BadInput."""
     judged = [each for each in manifests if not is_fact(each)]
     stored = [each.group_kind == POD and bool(each.metadata.get("uid")) for each in judged]
-    with Steps() as steps:
-        steps.begin("judging", len(judged))
-        for document in compress(judged, map(not_, stored)):
+    for is_pod, document in counted("judging", sorted(zip(stored, judged, strict=True), key=itemgetter(0))):
+        if not is_pod:
             await gathering.workload(document)
-            steps.done()
-        for document in compress(judged, stored):
-            try:
-                found = view(document.tree, SeenPod)
-                pod = await pod_summary(found, policy, cluster.lookups.devices)
-            except Refused as refused:
-                raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
-            if pod.gpus and found.status.phase not in ENDED:
-                await gathering.pod(pod, partial(dict, document.tree))
-            steps.done()
-        for document in gathering.without_maker():
-            await gathering.by_itself(document)
+            continue
+        try:
+            found = view(document.tree, SeenPod)
+            pod = await pod_summary(found, policy, cluster.lookups.devices)
+        except Refused as refused:
+            raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
+        if pod.gpus and found.status.phase not in ENDED:
+            await gathering.pod(pod, partial(dict, document.tree))
+    for document in gathering.without_maker():
+        await gathering.by_itself(document)
 
 
+NO_WORKLOAD, NOTHING = "There is no workload with GPUs.", "Nothing contradicts the policy."
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
-
-
-_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
-_OF_A_PART = (
-    "Of what could be read, no workload has GPUs.",
-    "Of what could be read, nothing contradicts the policy.",
-)
 
 
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
     total, (tables, notes) = report.total.all, shown_findings(report.findings)
     title = f"{number_of(total.workloads, 'workload')} with {written_gpus(Decimal(str(total.gpus)))} (GPUs in brackets)"
     if report.tenants:
-        rows = [
-            (
-                row.tenant,
-                row.tier,
-                *(f"{each.workloads} ({each.gpus})" if each.workloads else "-" for each in row.shares),
-            )
-            for row in (*report.tenants, report.total)
-        ]
+        every = (*report.tenants, report.total)
+        shares = (
+            [f"{each.workloads} ({each.gpus})" if each.workloads else "-" for each in row.shares] for row in every
+        )
+        rows = [(row.tenant, row.tier, *its) for row, its in zip(every, shares, strict=True)]
         tables = [Table(_COLUMNS, rows, title), *tables]
     if each_workload and report.workloads:
         columns = ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings")
         tables.append(Table(columns, [_workload(each) for each in report.workloads], "Workloads"))
-    none, nothing = _OF_A_PART if report.unread else _OF_ALL
-    none_found = [none] if not report.workloads else [nothing] if not report.findings else []
+    none_found = []
+    if not report.workloads:
+        none_found = ["Of what could be read, no workload has GPUs." if report.unread else NO_WORKLOAD]
+    elif not report.findings:
+        none_found = ["Of what could be read, nothing contradicts the policy." if report.unread else NOTHING]
     return Answer(report.as_json(), tables, (*notes, *none_found, *report.notes), report.unread)
 
 
@@ -231,44 +334,36 @@ class Auditor:
         self.gathering: Gathering[Audited | None] = Gathering(policy.kinds, self._judged)
 
     def audited(self, *, running: bool) -> list[Audited]:
-        """Return all that is not left alone. `running`: only pods that exist hold GPUs."""
-        found = (with_its_pods(each, running=running) for each in self.gathering.found.values())
-        return [each for each in found if each is not None]
+        """Return all that is not left alone, with the pods that it has. `running`: only pods that exist hold GPUs."""
+        audited = []
+        for found in self.gathering.found.values():
+            judged, pods = [each for each in found.judged if each is not None], found.pods_alike
+            if not judged and not pods:
+                continue
+            # Pods of a template without GPUs may hold some. If they are of several sorts, a refused one counts.
+            alone = Audited(kind=found.kind.kind, namespace=found.namespace, name=found.name)
+            said = next((each for each in judged if each.message), judged[0] if judged else alone)
+            if running and not pods:
+                pods = tuple(replace(each, count=0, gpus=Decimal(0)) for each in said.pods)
+            named = replace(said, kind=found.kind.kind, group=found.kind.group, name=found.name)
+            audited.append(replace(named, pods=pods or said.pods))
+        return audited
 
     async def _judged(self, document: Document) -> Audited | None:
-        cluster = self._facts(document)
-        return await audited_by(await judged_quickly(document, cluster, self._policy), cluster, self._policy)
-
-
-async def audited_by(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> Audited | None:
-    """Return the audit of a finding, with the pods that its templates would make; None where it is left alone."""
-    if finding.allowed and not finding.tiered:
-        return None
-    verdict = verdict_of(finding, adoption=policy.adoption)
-    adoption, assignments = policy.adoption, (each.verdict.assignment for each in every_part(finding))
-    tiers = dict.fromkeys(each.tier for each in assignments if each and each.tier)
-    return Audited(
-        **verdict.as_fields(),
-        tenant=cluster.known.tenant(await cluster.known.namespace(verdict.namespace)),
-        classes={class_in_force(each, adoption=adoption): each.value for each in tiers},
-        pods=tuple([each async for each in _pods(finding, cluster, policy)]),
-    )
-
-
-def with_its_pods(found: Gathered[Audited | None], *, running: bool) -> Audited | None:
-    """Return the audit of a workload with the pods that it has; None where it is left alone and has none.
-
-    If its pods are of several sorts, a refused one counts. `running`: only pods that exist hold GPUs.
-    """
-    judged = [each for each in found.judged if each is not None]
-    said = next((each for each in judged if each.message), judged[0] if judged else None)
-    pods = found.pods_alike
-    if said is None:  # its pods may hold GPUs though its template asks for none
-        alone = Audited(kind=found.kind.kind, group=found.kind.group, namespace=found.namespace, name=found.name)
-        return replace(alone, pods=pods) if pods else None
-    unmade = tuple(replace(each, count=0, gpus=Decimal(0)) for each in said.pods) if running else said.pods
-    named = replace(said, kind=found.kind.kind, group=found.kind.group, name=found.name)
-    return replace(named, pods=pods or unmade)
+        """Return the audit of an object with the pods that its templates would make; None where it is left alone."""
+        cluster, policy = self._facts(document), self._policy
+        finding = await judged_quickly(document, cluster, policy)
+        if finding.allowed and not finding.tiered:
+            return None
+        verdict = verdict_of(finding, adoption=policy.adoption)
+        assignments = (each.verdict.assignment for each in every_part(finding))
+        tiers = dict.fromkeys(each.tier for each in assignments if each and each.tier)
+        return Audited(
+            **verdict.as_fields(),
+            tenant=cluster.known.tenant(await cluster.known.namespace(verdict.namespace)),
+            classes={class_in_force(each, adoption=policy.adoption): each.value for each in tiers},
+            pods=tuple([each async for each in _pods(finding, cluster, policy)]),
+        )
 
 
 async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> AsyncIterator[PodsAlike]:
@@ -278,25 +373,15 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
             async for pods in _pods(each, cluster, policy):
                 yield pods
         elif each.document.kind == "Pod":
-            made = await _made(each, cluster, policy)
-            if made and made.gpus:
-                yield made
-
-
-async def _made(part: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> PodsAlike | None:
-    try:
-        pod = view(part.before, Pod)
-        lookups, namespace = cluster.lookups, part.document.namespace
-        devices = [each for claim in pod.spec.resource_claims for each in await lookups.devices(namespace, claim)]
-        held = held_by(part.count, demand_of(pod, devices, policy), shared_by(devices, policy))
-    except (Refused, Unreadable):  # its verdict says so
-        return None
-    name = pod.spec.priority_class_name
-    return PodsAlike(
-        count=part.count,
-        gpus=held,
-        class_name=name,
-        tier=tier_counted(name, None, policy.tiers) if name else None,
-        flavor=named_flavor(pod, policy.flavors),
-        exist=False,
-    )
+            try:
+                pod, namespace = view(each.document.tree, Pod), each.document.namespace
+                claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
+                devices = [*chain.from_iterable(claimed)]
+                held = held_by(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
+            except (Refused, Unreadable):  # its verdict says so
+                continue
+            name = pod.spec.priority_class_name
+            tier = tier_counted(name, None, policy.tiers) if name else None
+            flavor = named_flavor(pod, policy.flavors)
+            if held:
+                yield PodsAlike(each.count, held, class_name=name, tier=tier, flavor=flavor, exist=False)

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import RELEASE, installed_policy
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.rights import how_to_get
 from webhook.cli.cluster.snapshot import read_running
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, how_to_get
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy
@@ -169,14 +168,7 @@ async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
 
 def check_report(found: ClusterSnapshot) -> CheckReport:
     """Return what the rules say, line by line: a line fails if one of its rules finds something."""
-    lines = tuple(_lines(found))
-    words = {each.word for each in lines}
-    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
-    way_out = WAY_OUT if tells_of_an_outage(found.dry_run.said) else ""
-    return CheckReport(word, CODES[word], lines, how_to_get(found.unread), way_out)
-
-
-def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
+    lines = []
     for name, well in DETAILS.items():
         report = lint_report(found, [rule for rule in RULES if rule.line == name])
         if report.findings:
@@ -188,4 +180,8 @@ def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
             word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
         else:
             word, what = Word.OK, well(found)
-        yield CheckLine(name, word, CODES[word], what)
+        lines.append(CheckLine(name, word, CODES[word], what))
+    words = {each.word for each in lines}
+    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
+    way_out = WAY_OUT if tells_of_an_outage(found.dry_run.said) else ""
+    return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.unread), way_out)

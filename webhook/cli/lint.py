@@ -10,9 +10,8 @@ from msgspec import structs
 
 from webhook.cli.cluster.installed import answering, installed_policy, policy_named
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.rights import how_to_get
 from webhook.cli.cluster.snapshot import read_whole
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered, how_to_get
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.config.errors import ConfigError

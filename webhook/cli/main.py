@@ -21,7 +21,7 @@ COMMANDS = {
         "why-pending": "webhook.cli.why_pending:why_pending",
         "usage": "webhook.cli.usage:usage",
         "posture": "webhook.cli.posture:posture",
-        "report": "webhook.cli.loss_report:loss_report",
+        "report": "webhook.cli.prometheus:loss_report",
     },
     "Operating gpu-tiers": {
         "check": "webhook.cli.check:check",
@@ -54,7 +54,14 @@ class KubectlGroup(TyperGroup):
         """The command of a name; for one that there is not all are imported, of which the nearest is suggested."""
         wanted = (cmd_name,) if {cmd_name} <= _PLACES.keys() | self.commands.keys() else _PLACES
         for name in [each for each in wanted if each in _PLACES and each not in self.commands]:
-            self.commands[name] = _imported(name)
+            heading, place = _PLACES[name]
+            module, _, attribute = place.partition(":")
+            found, holder = getattr(import_module(module), attribute), typer.Typer(**SETTINGS)
+            if isinstance(found, typer.Typer):
+                holder.add_typer(found, name=name, rich_help_panel=heading)
+            else:
+                holder.command(name, rich_help_panel=heading)(found)
+            self.commands[name] = typer.main.get_group(holder).commands[name]
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -92,17 +99,6 @@ class KubectlGroup(TyperGroup):
             if isinstance(ended.__context__, BrokenPipeError):
                 _end(NOBODY_READS)
             raise
-
-
-def _imported(name: str) -> Any:
-    heading, place = _PLACES[name]
-    module, _, attribute = place.partition(":")
-    found, holder = getattr(import_module(module), attribute), typer.Typer(**SETTINGS)
-    if isinstance(found, typer.Typer):
-        holder.add_typer(found, name=name, rich_help_panel=heading)
-    else:
-        holder.command(name, rich_help_panel=heading)(found)
-    return typer.main.get_group(holder).commands[name]
 
 
 def _shown_type(parameter: Any, ctx: Any) -> str | None:

@@ -1,6 +1,6 @@
 """A command that takes one struct, which typer fills: each field is an option."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import TypeVar, get_type_hints
 
@@ -18,13 +18,12 @@ def with_options(options: type[Options]) -> Callable[[Callable[[Options], None]]
 
         hints = get_type_hints(options, include_extras=True)
         command.__doc__ = function.__doc__
-        command.__signature__ = Signature([*_parameters(options, hints)])  # type: ignore[attr-defined]
+        parameters = []
+        for field in structs.fields(options):
+            default = Parameter.empty if field.default is NODEFAULT else field.default
+            annotation = hints[field.name]
+            parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return command
 
     return command_of
-
-
-def _parameters(options: type[Struct], hints: dict[str, object]) -> Iterator[Parameter]:
-    for field in structs.fields(options):
-        default = Parameter.empty if field.default is NODEFAULT else field.default
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])

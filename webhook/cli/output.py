@@ -82,16 +82,12 @@ def _plain(answer: Answer) -> Iterator[str]:
     for table in answer.tables:
         if table.title:
             yield table.title
-        yield from _aligned([[each.upper() for each in table.columns], *table.rows])
+        cells = [[flat(each) for each in line] for line in ([each.upper() for each in table.columns], *table.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:
+            yield "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         yield ""
     yield from (f"{flat(note)}\n" for note in answer.notes)
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    cells = [[flat(each) for each in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        yield "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def _markdown(answer: Answer) -> Iterator[str]:

@@ -6,24 +6,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from webhook.cli.cluster.gathering import Gathering
 from webhook.cli.cluster.installed import fields_named, policy_in_force, policy_named
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster.workloads import workloads_of
+from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
-from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, in_all, judged_quickly
+from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.progress import Steps
+from webhook.cli.progress import counted
 from webhook.cluster.offline import ClusterAbout
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
@@ -31,7 +30,7 @@ from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_status import unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import Tier
+from webhook.report.lint.snapshot import number_of
 from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 
 
@@ -72,15 +71,6 @@ class ObjectChange(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
-
-
-def changes_summary(changes: Sequence[ObjectChange], objects: int) -> str:
-    """Sum them up, such as: `3 of 120 objects change: 1 is refused, 2 go up`."""
-    counts = Counter(each.effect for each in changes)
-    effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
-    change = "changes" if len(changes) == 1 else "change"
-    told = f": {effects}" if effects else ""
-    return f"{len(changes)} of {objects} {'object' if objects == 1 else 'objects'} {change}{told}"
 
 
 def tenant_changes(tenants: Iterable[Tenant], old: TierPolicy, new: TierPolicy) -> Iterator[ObjectChange]:
@@ -127,20 +117,14 @@ def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> 
         return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.LET_IN
     if bool(before.tiers) != bool(after.tiers):
         return Effect.GAINED if after.tiers else Effect.LOST
-    if before.ranks != after.ranks:
-        return _direction(before.tiers[0], after.tiers[0], policy)
-    return Effect.HOOK if before.hooks_with_grace != after.hooks_with_grace else Effect.WARNED
-
-
-def _direction(old: Tier, new: Tier, policy: TierPolicy) -> Effect:
-    """Tell up from down if the new policy ranks both tiers, or the tier of one name has another value."""
-    value = old.value
-    if old.name != new.name:
-        known = policy.tiers.get(old.name)
-        value = known.value if known else new.value
-    if value == new.value:
+    if before.ranks == after.ranks:
+        return Effect.HOOK if before.hooks_with_grace != after.hooks_with_grace else Effect.WARNED
+    # Up can be told from down if the new policy ranks both tiers, or the tier of one name has another value.
+    old, new = before.tiers[0], after.tiers[0]
+    known = old if old.name == new.name else policy.tiers.get(old.name)
+    if known is None or known.value == new.value:
         return Effect.MOVED
-    return Effect.UP if new.value > value else Effect.DOWN
+    return Effect.UP if new.value > known.value else Effect.DOWN
 
 
 class Comparison:
@@ -248,8 +232,7 @@ def diff(asked: DiffOptions) -> None:
     else:
         before, after = (asked.old, asked.new) if asked.new else (None, asked.old)
         compared = answered(lambda: _of_cluster(before, after, asked.namespace, target))
-    notes = [changes_summary(compared.changes, compared.objects), *compared.notes]
-    write(answer(compared.changes, compared.objects, notes, compared.missing), asked.output)
+    write(answer(compared), asked.output)
     sys.stdout.flush()
     raise typer.Exit(CHANGES if compared.changes else 0)
 
@@ -277,22 +260,13 @@ def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]
         changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
     except (BadInput, ConfigError) as error:
         fail(str(error))
-    notes = [*_notes(*policies)]
-    if not quotas:
-        notes.append(NO_TENANTS)
-    notes += [f"left out: {each}" for each in inputs.left_out]
+    notes = [*_notes(*policies), *(() if quotas else (NO_TENANTS,)), *(f"left out: {each}" for each in inputs.left_out)]
     return Compared(changes, len(judged) + len(of_tenants), notes)
 
 
 async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found: list[ObjectChange] = []
-    with Steps() as steps:
-        steps.begin("judging", len(asked))
-        for each in asked:
-            _, change = await comparison.judged(each)
-            found += [change] if change else []
-            steps.done()
-    return found
+    found = [await comparison.judged(each) for each in counted("judging", asked)]
+    return [change for _, change in found if change]
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
@@ -318,26 +292,24 @@ def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
 
 
-def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
-    """Return the changes, field by field; the object is named with its first."""
+def answer(compared: Compared) -> Answer:
+    """Return the changes, field by field; the object is named with its first.
+
+    They are summed up, such as: `3 of 120 objects change: 1 is refused, 2 go up`.
+    """
+    changes, counts = compared.changes, Counter(each.effect for each in compared.changes)
+    effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
+    change, told = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
+    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{told}"
     rows = [
         ("" if number else each.title, change.field, f"{change.old} → {change.new}")
         for each in changes
         for number, change in enumerate(each.fields)
     ]
-    value = {"objects": objects, "changed": len(changes), "changes": [_record(each) for each in changes]}
-    return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes, missing)
-
-
-def _record(change: ObjectChange) -> dict[str, Any]:
-    return {
-        "source": change.source,
-        "kind": change.kind,
-        "namespace": change.namespace,
-        "name": change.name,
-        "effect": change.effect.name.lower().replace("_", "-"),
-        "fields": change.fields,
-    }
+    records = [{**asdict(each), "effect": each.effect.name.lower().replace("_", "-")} for each in changes]
+    value = {"objects": compared.objects, "changed": len(changes), "changes": records}
+    tables = [Table(("Object", "Field", "Old → new"), rows)] if rows else ()
+    return Answer(value, tables, (summary, *compared.notes), compared.missing)
 
 
 @app.command("check")

@@ -15,8 +15,8 @@ from webhook.cli.output import Answer, Form, Table, fail, warn, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.report.at_risk_now import at_risk_by_tier, read_risks
-from webhook.report.posture import Posture, TenantPosture, posture_of
+from webhook.report.gpus_now import at_risk_by_tier, read_risks
+from webhook.report.posture import Posture, posture_of
 
 
 def posture(
@@ -102,16 +102,12 @@ def _tables(found: Posture) -> Iterator[Table]:
         rows_of_classes = [(each.name, str(each.value), ", ".join(each.evicts)) for each in found.classes]
         yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
     if found.tenants:
-        rows_of_tenants = [
-            (each.name, each.ceiling, _default(each, found), "; ".join(each.quotas) or "none", each.on_exceed)
-            for each in found.tenants
-        ]
+        rows_of_tenants, tiers = [], {None, "", *(each.name for each in found.tiers)}
+        for each in found.tenants:
+            default = f"{each.default_tier or '-'}{'' if each.default_tier in tiers else ' (no tier)'}"
+            quotas = "; ".join(each.quotas) or "none"
+            rows_of_tenants.append((each.name, each.ceiling, default, quotas, each.on_exceed))
         yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
-
-
-def _default(tenant: TenantPosture, found: Posture) -> str:
-    gone = tenant.default_tier and tenant.default_tier not in {each.name for each in found.tiers}
-    return f"{tenant.default_tier or '-'}{' (no tier)' if gone else ''}"
 
 
 def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:

@@ -4,14 +4,17 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:  # most commands are done before a line is needed
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
+
+T = TypeVar("T")
 
 AFTER_SECONDS = 1.0
 
@@ -69,3 +72,12 @@ class Steps:
         seconds = timedelta(seconds=round(time.monotonic() - self._began))
         spinner.update(text=" ".join(filter(None, (self._what, of_all, str(seconds)))))
         return spinner
+
+
+def counted(what: str, items: Sequence[T]) -> Iterator[T]:
+    """Yield the items, and say how far it is with them."""
+    with Steps() as steps:
+        steps.begin(what, len(items))
+        for each in items:
+            yield each
+            steps.done()

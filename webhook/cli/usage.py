@@ -1,23 +1,21 @@
 """`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated
 
 import typer
 
-from webhook.cli.ask_prometheus import NoAnswer, PrometheusOption, numbers, require_since
 from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cli.prometheus import NoAnswer, PrometheusOption, gpu_hours_answer
 from webhook.cluster.listed import tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.work_lost import Work, summed
-from webhook.report.at_risk_now import RisksOf, TenantAtRisk, read_risks
-from webhook.report.shown import Shown
+from webhook.report.gpus_now import RisksOf, TenantAtRisk, read_risks
 from webhook.report.tenants import RowShown, TenantShown, tenant_shown
-from webhook.server.metric_table import GPU_SECONDS
 
 BAR = 20
 """Characters of a whole bar."""
@@ -62,7 +60,7 @@ def usage(
         if not prometheus:
             fail("--since reads from Prometheus: name its address with --prometheus, such as http://localhost:9090")
         try:
-            write(gpu_hours_answer(gpu_hours(prometheus, since), since, tenant or ()), output)
+            write(gpu_hours_answer(prometheus, since, tenant or ()), output)
         except NoAnswer as problem:
             fail(str(problem))
         return
@@ -122,31 +120,3 @@ def bar(row: RowShown) -> str:
     ends = [min(round(sum(row.shares[:nth]) * BAR), BAR) for nth in (1, 2, 3, 4)]
     lengths = [after - before for before, after in pairwise((0, *ends, BAR))]
     return "".join(sign * length for sign, length in zip("█▓▒▚░", lengths, strict=True))
-
-
-class GpuHours(Shown, frozen=True):
-    """What a tenant's pods held on nodes; a flavor is empty where the policy has none."""
-
-    tenant: str
-    tier: str
-    flavor: str
-    gpu_hours: float
-
-
-def gpu_hours(prometheus: str, since: str) -> list[GpuHours]:
-    """GPU-hours by tenant, tier and flavor, the most first within a tenant. Raises NoAnswer."""
-    require_since(since)
-    increase = f"increase({GPU_SECONDS.name}[{since}])"
-    query = f"sum by ({', '.join(GPU_SECONDS.labels)}) ({increase}) / 3600"
-    answer = numbers(prometheus, query, GPU_SECONDS.labels)
-    found = [GpuHours(tenant, tier, flavor, round(hours, 3)) for (tenant, tier, flavor), hours in answer.items()]
-    return sorted((each for each in found if each.gpu_hours), key=lambda each: (each.tenant, -each.gpu_hours))
-
-
-def gpu_hours_answer(found: Sequence[GpuHours], since: str, names: Collection[str]) -> Answer:
-    wanted = [each for each in found if not names or each.tenant in names]
-    rows = [(each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}") for each in wanted]
-    total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}."
-    nothing = f"Prometheus has no GPU-hours in {since}. Is gpu-tiers scraped, and does Prometheus keep {since}?"
-    table = Table(("Tenant", "Tier", "Flavor", "GPU-hours"), rows)
-    return Answer(wanted, (table,) if rows else (), (total if rows else nothing,))

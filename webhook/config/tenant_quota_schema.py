@@ -58,7 +58,7 @@ def problems(value: object, schema: Schema, path: str = "") -> list[str]:
     return [*_shape(value, schema, path)] or [*_broken_rules(value, schema, path)]
 
 
-def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: C901, PLR0912 - a chapter for each type
+def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: PLR0912 - a chapter for each type
     # 1. The type.
     kind, words = _TYPES[_INT_OR_STRING if schema.get(_INT_OR_STRING) else schema["type"]]
     if not isinstance(value, kind) or isinstance(value, bool):

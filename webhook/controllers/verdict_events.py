@@ -7,6 +7,7 @@ What the labels of a namespace say wrongly stands in its own events, for the sam
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.latest import EVENT, Latest, Preemption
+from webhook.report.latest import EVENT, Preemption
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class PreemptionRecorder(msgspec.Struct, frozen=True):
     `outermost` finds the last of the owners above a pod's controller in a namespace.
     """
 
-    kept: Latest[Preemption]
+    kept: deque[Preemption]  # the latest first
     count: Callable[[Preemption], None]
     writer: EventWriter
     outermost: Outermost
@@ -113,7 +114,7 @@ class PreemptionRecorder(msgspec.Struct, frozen=True):
     async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
         """Keep it, count it, and say so on the workload; returns once that is written."""
         victim = preemption.victim
-        self.kept.add(preemption)
+        self.kept.appendleft(preemption)
         log.info("preempted", {"outcome": preemption.saved, "message": preemption.sentence})
         self.count(preemption)
         try:

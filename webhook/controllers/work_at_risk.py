@@ -33,7 +33,7 @@ from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, at, mapped, read
 from webhook.policy.checkpoint.work_lost import MOST, LastSave, boost, room_between, save_time
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.at_risk_now import RisksOf
+from webhook.report.gpus_now import RisksOf
 
 SOONEST = 5.0
 """Seconds between two reports of a pod; it sends one each 30 s."""

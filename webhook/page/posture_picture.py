@@ -41,7 +41,19 @@ def _drawn(posture: Posture, attributes: str, within: str) -> str:
     width, height = _size(posture)
     title = "; ".join(f"{each.name} evicts {', '.join(each.evicts) or 'nobody'}" for each in posture.tiers)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" xmlns="http://www.w3.org/2000/svg"{attributes}>'
-    return "".join((head, f"<title>{escape(title)}</title>", within, *_shapes(posture), *_below(posture), "</svg>"))
+    shapes: list[str] = []
+    rows, box = {each.name: index for index, each in enumerate(posture.tiers)}, _box_width(posture)
+    for index, tier in enumerate(posture.tiers):
+        y = TOP + index * ROW
+        shapes.append(f'<rect class="tier tier-{index % 6}" x="1" y="{y}" width="{box}" height="{ROW - 12}" rx="6"/>')
+        shapes += [_text(14, y + 22, _name(tier), "name"), _text(14, y + 41, _what(tier), "what")]
+    evicting = [each for each in posture.tiers if each.evicts]
+    for lane, tier in enumerate(evicting):
+        ends = sorted(rows[name] for name in tier.evicts)
+        shapes += _arrows(box, lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
+    for index, line in enumerate(_exceptions(posture)):
+        shapes.append(_text(14, TOP + ROW * len(posture.tiers) + LINE * index + 10, line, "what"))
+    return "".join((head, f"<title>{escape(title)}</title>", within, *shapes, "</svg>"))
 
 
 def _size(posture: Posture) -> tuple[int, int]:
@@ -83,28 +95,6 @@ def _name(tier: TierPosture) -> str:
 def _what(tier: TierPosture) -> str:
     what = ", ".join(tier.workloads) or "only by name"
     return what if tier.evicts else f"{what}; evicts nobody"
-
-
-def _shapes(posture: Posture) -> Iterator[str]:
-    rows, width = {each.name: index for index, each in enumerate(posture.tiers)}, _box_width(posture)
-    for index, tier in enumerate(posture.tiers):
-        yield from _box(tier, index, width)
-    evicting = [each for each in posture.tiers if each.evicts]
-    for lane, tier in enumerate(evicting):
-        ends = sorted(rows[name] for name in tier.evicts)
-        yield from _arrows(width, lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
-
-
-def _below(posture: Posture) -> Iterator[str]:
-    for index, line in enumerate(_exceptions(posture)):
-        yield _text(14, TOP + ROW * len(posture.tiers) + LINE * index + 10, line, "what")
-
-
-def _box(tier: TierPosture, index: int, width: int) -> Iterator[str]:
-    y = TOP + index * ROW
-    yield f'<rect class="tier tier-{index % 6}" x="1" y="{y}" width="{width}" height="{ROW - 12}" rx="6"/>'
-    yield _text(14, y + 22, _name(tier), "name")
-    yield _text(14, y + 41, _what(tier), "what")
 
 
 def _arrows(box: int, lane: int, start: int, ends: list[int], aside: float) -> Iterator[str]:

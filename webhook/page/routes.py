@@ -28,8 +28,7 @@ from starlette.routing import Route
 from webhook.objects.refusal import first_of
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
-from webhook.report.at_risk_now import RisksOf, TierAtRisk, at_risk_by_tier
-from webhook.report.gpus_now import DayOfUse, Evicted, GpusNow, UseAt, Waits
+from webhook.report.gpus_now import DayOfUse, Evicted, GpusNow, RisksOf, TierAtRisk, UseAt, Waits, at_risk_by_tier
 from webhook.report.latest import Evictions, Preemption, VerdictGroup
 from webhook.report.posture import Posture
 from webhook.report.tenants import TenantShown
@@ -65,23 +64,6 @@ class Choice(msgspec.Struct, frozen=True):
         fullest = {each.name: max((sum(row.shares) for row in each.rows), default=0.0) for each in found}
         worst = sorted(found, key=lambda each: (not each.problems, -fullest[each.name], each.name))
         return worst[:MOST_TENANTS]
-
-    def of_waits(self, found: Iterable[Waits]) -> list[Waits]:
-        """Return the waiting pods of the tenant and tier."""
-        return [each for each in found if self.has(each.tenant, each.tier)]
-
-    def of_verdicts(self, found: Iterable[VerdictGroup]) -> Iterator[VerdictGroup]:
-        """Yield the verdicts of the tenant and tier, on request without what was admitted."""
-        for each in found:
-            if self.has(each.last.tenant, each.last.tier) and (each.last.reason or not self.refused):
-                yield each
-
-    def of_preemptions(self, found: Iterable[Preemption]) -> Iterator[Preemption]:
-        """Yield the preemptions in which a pod of the tenant and tier was evicted, or was evicted for."""
-        for each in found:
-            pods = (each.victim, *([each.preemptor] if each.preemptor else []))
-            if any(self.has(pod.tenant, pod.tier) for pod in pods):
-                yield each
 
     def has(self, tenant: str, tier: str) -> bool:
         return self.tenant in ("", tenant) and self.tier in ("", tier)
@@ -136,7 +118,7 @@ class PageContent(msgspec.Struct, frozen=True):
     @property
     def waits_chosen(self) -> Sequence[Waits]:
         """The chosen waiting pods."""
-        return self.choice.of_waits(self.gpus.waits) if self.gpus else ()
+        return [each for each in self.gpus.waits if self.choice.has(each.tenant, each.tier)] if self.gpus else ()
 
     @property
     def evictions(self) -> Evictions:
@@ -155,6 +137,10 @@ class PageContent(msgspec.Struct, frozen=True):
         tenants = [each.name for each in self.tenants if each.problems]
         of_tenants = (f"tenants: see {first_of(tenants, MOST_NAMED)} below",) if tenants else ()
         return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_tenants)
+
+
+async def _no_day() -> None:
+    """Nobody is asked."""
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -179,6 +165,24 @@ class Sources(msgspec.Struct, frozen=True):
         """Return the whole content as it is now."""
         leader, day_of = self.leader(), self.day or _no_day
         gpus, day, posture = await asyncio.gather(self.gpus(), day_of(), self.posture())
+
+        # On request without what was admitted, and the preemptions in which a chosen pod was evicted, or evicted for.
+        verdicts = (
+            each
+            for each in self.verdicts
+            if choice.has(each.last.tenant, each.last.tier) and (each.last.reason or not choice.refused)
+        )
+        pods = ((each, filter(None, (each.victim, each.preemptor))) for each in self.preemptions)
+        preemptions = (each for each, its in pods if any(choice.has(pod.tenant, pod.tier) for pod in its))
+
+        # What the Prometheus tells of the last day, or what this replica has counted.
+        tiers = [each.name for each in posture.tiers]
+        drawn = use_chart(day.seen, tiers, day.evicted) if day else ""
+        chart = ChartShown(drawn, self.prometheus)
+        if not drawn:
+            counted = use_chart(tuple(self.use), tiers, evicted_of(self.preemptions))
+            problem = day.problem or "so far it has seen less than ten minutes" if day else ""
+            chart = ChartShown(counted, self.prometheus, problem)
         return PageContent(
             self.replica,
             self.leads(),
@@ -188,24 +192,12 @@ class Sources(msgspec.Struct, frozen=True):
             gpus,
             posture,
             self.tenants(),
-            tuple(islice(choice.of_verdicts(self.verdicts), SHOWN)),
-            tuple(islice(choice.of_preemptions(self.preemptions), SHOWN)),
-            self._chart(day, [each.name for each in posture.tiers]),
+            tuple(islice(verdicts, SHOWN)),
+            tuple(islice(preemptions, SHOWN)),
+            chart,
             choice,
             self.at_risk(),
         )
-
-    def _chart(self, day: DayOfUse | None, tiers: Sequence[str]) -> ChartShown:
-        """Draw what the Prometheus tells, or what this replica has counted."""
-        if day and (told := use_chart(day.seen, tiers, day.evicted)):
-            return ChartShown(told, self.prometheus)
-        counted = use_chart(tuple(self.use), tiers, evicted_of(self.preemptions))
-        problem = day.problem or "so far it has seen less than ten minutes" if day else ""
-        return ChartShown(counted, self.prometheus, problem)
-
-
-async def _no_day() -> None:
-    """Nobody is asked."""
 
 
 _PAGE = Environment(
@@ -284,7 +276,11 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
 
 
 def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator[str]:
-    stretches = list(_stretches(seen[:: -(-len(seen) // POINTS)]))
+    # Looks that follow one another: no line is drawn through a time of which nobody knows.
+    looks = seen[:: -(-len(seen) // POINTS)]
+    distances = [after.time - before.time for before, after in pairwise(looks)]
+    gaps = [index for index, each in enumerate(distances, start=1) if each > GAP * min(distances)]
+    stretches = [looks[begin:end] for begin, end in pairwise((0, *gaps, len(looks)))]
     for index, tier in enumerate(tiers):
         for stretch in stretches:
             points = (
@@ -292,17 +288,6 @@ def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator
                 for each in stretch
             )
             yield f'<polyline class="line tier-{index % 6}" points="{" ".join(points)}"/>'
-
-
-def _stretches(seen: Sequence[UseAt]) -> Iterator[Sequence[UseAt]]:
-    """Looks that follow one another: no line is drawn through a time of which nobody knows."""
-    distance = min(after.time - before.time for before, after in pairwise(seen))
-    begin = 0
-    for index, (before, after) in enumerate(pairwise(seen), start=1):
-        if after.time - before.time > GAP * distance:
-            yield seen[begin:index]
-            begin = index
-    yield seen[begin:]
 
 
 def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], str]:

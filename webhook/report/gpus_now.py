@@ -1,18 +1,71 @@
 """The cluster's GPUs at one moment (what each tier uses, what is free, who waits for what) and during the last day.
 
-The day is as this process has seen it, or as a Prometheus has.
+The day is as this process has seen it, or as a Prometheus has. `read_risks` reads the work at risk: what to evict all
+training pods now would lose.
 """
 
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import msgspec
 
-from webhook.cluster.listed import GpuNode
+from webhook.cluster.listed import GpuNode, listed_namespaces, tenant_quotas
+from webhook.kube.client import Client
 from webhook.ledger.protocol import Holding
+from webhook.policy.checkpoint.work_lost import Work, summed, work_since
+from webhook.policy.values.tenants import by_age, tenant_among
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.shown import Gpus, Shown, as_number
+
+RisksOf = Mapping[tuple[str, str, bool], float]
+"""GPU-seconds by tenant, tier, and whether they are exact."""
+
+
+class TierAtRisk(Shown, frozen=True):
+    """The work at risk in a tier. `tier` is "" for pods without one."""
+
+    tier: str
+    work: Work
+
+
+class TenantAtRisk(Shown, frozen=True):
+    """The same of a tenant in a tier, both "" for none."""
+
+    tenant: str
+    tier: str
+    work: Work
+
+
+def at_risk_by_tier(found: RisksOf, tiers: Sequence[str]) -> tuple[TierAtRisk, ...]:
+    """The highest tier first; without those where nothing is."""
+    parts: defaultdict[str, list[Work]] = defaultdict(list)
+    for (_, tier, exact), gpu_seconds in found.items():
+        parts[tier].append(Work(gpu_seconds, exact))
+    names = [*tiers, *sorted(parts.keys() - {*tiers})]
+    return tuple(TierAtRisk(name, summed(parts[name])) for name in names if name in parts)
+
+
+async def read_risks(client: Client, policy: TierPolicy, names: Sequence[str] = ()) -> RisksOf:
+    """Those of the pods that run now, of these tenants or of all. Raises ApiError.
+
+    When a pod has saved last its program alone knows, so it is at most what the pod has done since its start. Claims
+    are not read.
+    """
+    from webhook.cluster.pod_listing import list_pods, no_claims  # noqa: PLC0415 - imports what most commands don't need
+
+    ranked = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
+    homes = {each.name: tenant_among(ranked, each.labels) for each in await listed_namespaces(client)}
+    found, now = defaultdict[tuple[str, str, bool], float](float), datetime.now(UTC).timestamp()
+    async for pod in list_pods(client, policy, no_claims):
+        work, tenant = work_since(pod.gpus, now, None, pod.work_to_lose), homes.get(pod.namespace)
+        name = tenant.name if tenant else ""
+        if work is not None and pod.node and (not names or name in names):
+            found[name, pod.tier or "", work.exact] += work.gpu_seconds
+    return found
+
 
 NO_TIER = "no tier"
 
@@ -101,28 +154,31 @@ def gpus_now(
     for node, holding, gpus in held:
         used[holding.charge.tier or ""] += gpus
         on_node[node] += gpus
-    waits = tuple(sorted(_waits(waiting, tenant_of), key=lambda each: (_rank(tiers, each.tier), each.since)))
+    # Who waits: one for each workload and tier, the highest tier first.
+    groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
+    for each in waiting:
+        groups[each.holding.namespace, each.workload, each.tier].append(each)
+    unordered = []
+    for (namespace, workload, tier), pods in groups.items():
+        first = min(pods, key=lambda pod: pod.since)
+        sought = as_number(sum((each.holding.charge.gpus for each in pods), Decimal(0)))
+        tenant = tenant_of(namespace) or ""
+        unordered.append(Waits(namespace, workload, tenant, tier, len(pods), sought, first.since, first.why))
+    ranks = {tier: rank for rank, tier in enumerate(tiers)}
+    waits = tuple(sorted(unordered, key=lambda wait: (ranks.get(wait.tier, len(ranks)), wait.since)))
     asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
     since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
     names = [*tiers, *sorted((used.keys() | asked.keys()) - {*tiers})]
-    return GpusNow(
-        tuple(
-            TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
-        ),
-        None if nodes is None else _left(nodes, on_node, open_=True),
-        None if nodes is None else _left(nodes, on_node, open_=False),
-        waits,
+    shown = (
+        TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
     )
-
-
-def _rank(tiers: Sequence[str], name: str) -> int:
-    return tiers.index(name) if name in tiers else len(tiers)
-
-
-def _left(nodes: Iterable[GpuNode], on_node: defaultdict[str, Decimal], *, open_: bool) -> Gpus:
-    """What nobody holds of nodes that are open, or are not; a node whose GPUs are all claimed may hold more."""
-    left = (max(each.gpus - on_node[each.name], Decimal(0)) for each in nodes if each.open == open_)
-    return as_number(sum(left, Decimal(0)))
+    # What nobody holds; a node whose GPUs are all claimed may hold more.
+    left = [(each.open, max(each.gpus - on_node[each.name], Decimal(0))) for each in nodes or ()]
+    free, closed = (
+        None if nodes is None else as_number(sum((gpus for is_open, gpus in left if is_open == wanted), Decimal(0)))
+        for wanted in (True, False)
+    )
+    return GpusNow(tuple(shown), free, closed, waits)
 
 
 def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
@@ -133,18 +189,6 @@ def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[
     left = (each.gpus - on_node[each.name] for each in nodes if each.open)
     apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
     return apart if apart >= smallest else Decimal(0)
-
-
-def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]) -> Iterator[Waits]:
-    """One for each workload and tier."""
-    groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
-    for each in waiting:
-        groups[each.holding.namespace, each.workload, each.tier].append(each)
-    for (namespace, workload, tier), pods in groups.items():
-        first = min(pods, key=lambda pod: pod.since)
-        gpus = as_number(sum((each.holding.charge.gpus for each in pods), Decimal(0)))
-        tenant = tenant_of(namespace) or ""
-        yield Waits(namespace, workload, tenant, tier, len(pods), gpus, first.since, first.why)
 
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0

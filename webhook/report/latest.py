@@ -1,13 +1,11 @@
 """What happened lately, as a replica remembers it: verdicts, and preemptions with whether the victim has saved."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Self
 
 from webhook.policy.checkpoint.work_lost import Outcome, Work, summed
 from webhook.report.shown import Shown
-
-T = TypeVar("T")
 
 MOST_VERDICTS = 500
 """Groups of verdicts that are remembered; the one that was added to longest ago goes first."""
@@ -59,21 +57,6 @@ class VerdictGroups:
     def __iter__(self) -> Iterator[VerdictGroup]:
         """The latest first."""
         return reversed(self._groups.values())
-
-
-class Latest(Generic[T]):
-    """So many of them at the `most`; the oldest goes first."""
-
-    def __init__(self, most: int) -> None:
-        self._kept: deque[T] = deque(maxlen=most)
-
-    def add(self, happened: T) -> None:
-        """It has happened."""
-        self._kept.append(happened)
-
-    def __iter__(self) -> Iterator[T]:
-        """The latest first."""
-        return reversed(self._kept)
 
 
 EVENT = "PreemptionOutcome"

@@ -64,7 +64,12 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ranks(self) -> str:
         """Its tiers with what makes their rank: `gpu-training 1000`."""
-        return ", ".join(map(self._rank, self.tiers)) or NONE
+        ranks = []
+        for tier in self.tiers:
+            never = self.adoption or tier.preemption_policy == "Never"
+            name = class_in_force(tier, adoption=self.adoption)
+            ranks.append(f"{name} {tier.value}{', evicts nobody' if never else ''}")
+        return ", ".join(ranks) or NONE
 
     @property
     def step(self) -> str:
@@ -120,8 +125,3 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
             "message": self.message or None,
             "warnings": self.warnings,
         }
-
-    def _rank(self, tier: Tier) -> str:
-        never = self.adoption or tier.preemption_policy == "Never"
-        name = class_in_force(tier, adoption=self.adoption)
-        return f"{name} {tier.value}{', evicts nobody' if never else ''}"

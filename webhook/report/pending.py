@@ -15,6 +15,7 @@ import msgspec
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
 from webhook.policy.checkpoint.work_lost import Work, summed
+from webhook.policy.devices import DeviceClaim, DeviceKey, Inventory, WantedDevices
 from webhook.report.shown import Gpus, Shown, as_number
 
 Asked = Mapping[str, Decimal]
@@ -129,7 +130,7 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     with_gpus = [each for each in nodes if all(each.gpus.get(name, 0) > 0 for name in waiting.asks)]
     if not with_gpus:
         return Room(asks, (f"No node has {' and '.join(waiting.asks)}.",))
-    fitting = {each.name: NodeRoom(each) for each in with_gpus if not each.obstacle}
+    fitting = [each for each in with_gpus if not each.obstacle]
     if not fitting:
         reasons = Counter(each.obstacle for each in with_gpus)
         told = "; ".join(
@@ -137,10 +138,10 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
             for reason, count in reasons.most_common(MOST_NAMED)
         )
         return Room(asks, (f"No node with GPUs takes it, however free: {told}. It asks for {asks}.",))
-    large = {name: each for name, each in fitting.items() if _is_large_enough(each.node, waiting.asks)}
+    large = _large_nodes(waiting, fitting, holders or ())
     if not large:
         (name, gpus), *_ = waiting.asks.items()
-        most = max(each.node.gpus.get(name, Decimal(0)) for each in fitting.values())
+        most = max(each.gpus.get(name, Decimal(0)) for each in fitting)
         too_large = (
             f"It asks for {written(gpus)} {name} on one node, and the largest node that takes it has {written(most)}: "
             "it can never run. Ask for fewer in each pod."
@@ -148,11 +149,14 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
         return Room(asks, (too_large,))
     if holders is None:
         return Room(asks, (), None)
-    for holder in holders:
-        if holder.node in large:
-            large[holder.node].holders.append(holder)
     free = {name: as_number(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
-    return Room(asks, tuple(_sentences(waiting, large)), free, tuple(_groups(waiting, large)))
+    zero = Decimal(0)
+    holding = (
+        (each, _why(waiting, each, node), id(each), sum((each.gpus.get(name, zero) for name in waiting.asks), zero))
+        for node in large.values()
+        for each in node.holders
+    )
+    return Room(asks, tuple(_sentences(waiting, large)), free, _grouped(each for each in holding if each[3]))
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
@@ -160,10 +164,7 @@ def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
 
     None too where a node has room as it is, or pods that end make some: then it waits for something else.
     """
-    large = {each.name: NodeRoom(each) for each in nodes if not each.obstacle and _is_large_enough(each, waiting.asks)}
-    for holder in holders:
-        if holder.node in large:
-            large[holder.node].holders.append(holder)
+    large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), holders)
     if waiting.evicts != "lower" or any(each.has_room(waiting.asks, without=each.ending) for each in large.values()):
         return None
     helpful = (each for each in large.values() if _after_evictions(waiting, each))
@@ -171,8 +172,14 @@ def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
     return min(lower, key=lambda each: each.priority, default=None)
 
 
-def _is_large_enough(node: NodeForPod, asks: Asked) -> bool:
-    return all(node.gpus.get(name, Decimal(0)) >= gpus for name, gpus in asks.items())
+def _large_nodes(waiting: Waiting, nodes: Iterable[NodeForPod], holders: Iterable[GpuHolder]) -> dict[str, NodeRoom]:
+    """Return the nodes that have what it asks for, whoever holds it, with the pods on them."""
+    every = {each.name: NodeRoom(each) for each in nodes}
+    large = {name: each for name, each in every.items() if each.has_room(waiting.asks)}
+    for holder in holders:
+        if holder.node in large:
+            large[holder.node].holders.append(holder)
+    return large
 
 
 def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
@@ -181,29 +188,26 @@ def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
     roomy = [node for node, each in nodes.items() if each.has_room(waiting.asks)]
     total = sum(free.values(), Decimal(0))
     if waiting.nominated:
-        yield _eviction(waiting.nominated, nodes.get(waiting.nominated))
-    elif roomy:
+        nominated = nodes.get(waiting.nominated)
+        ending = nominated.ending if nominated else []
+        longest = round(max((each.ends_in or 0.0 for each in ending), default=0.0))
+        yield (
+            f"The scheduler is evicting {len(ending)} {'pods' if len(ending) > 1 else 'pod'} on {waiting.nominated} "
+            f"for it, which may save first: it starts within {longest} s."
+            if ending
+            else f"The scheduler has made room for it on {waiting.nominated}; it should start there soon."
+        )
+        return
+    if roomy:
         yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it is not GPUs that it waits for."
         return
-    elif total >= gpus:
+    if total >= gpus:
         places = ", ".join(f"{node} has {written(left)}" for node, left in free.items())
         yield f"{written(total)} {name} are free, but it needs {written(gpus)} on one node: {places}."
     else:
         there = f"the {len(nodes)} nodes that take it have" if len(nodes) > 1 else "the only node that takes it has"
         yield f"It needs {written(gpus)} {name} on one node, and {there} {written(total)} free."
-    if not waiting.nominated:
-        yield from _evictions(waiting, nodes)
-
-
-def _eviction(name: str, node: NodeRoom | None) -> str:
-    ending = node.ending if node else []
-    if not ending:
-        return f"The scheduler has made room for it on {name}; it should start there soon."
-    longest = round(max(each.ends_in or 0.0 for each in ending))
-    return (
-        f"The scheduler is evicting {len(ending)} {'pods' if len(ending) > 1 else 'pod'} on {name} for it, which may "
-        f"save first: it starts within {longest} s."
-    )
+    yield from _evictions(waiting, nodes)
 
 
 def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
@@ -245,21 +249,21 @@ def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:
     return node.has_room(waiting.asks, without=lower)
 
 
-def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders]:
-    """The highest priority first."""
-    groups: dict[tuple[int, str, str, str], list[GpuHolder]] = {}
-    for node in nodes.values():
-        for each in node.holders:
-            if any(each.gpus.get(name) for name in waiting.asks):
-                key = (-each.priority, each.tier or "no tier", tenant_of_holder(each), _why(waiting, each, node))
-                groups.setdefault(key, []).append(each)
-    for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
-        gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
-        yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
+def _grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[Holders, ...]:
+    """Return the pods by tier, tenant and reason, the highest priority first.
 
-
-def tenant_of_holder(holder: GpuHolder) -> str:
-    return "not known" if holder.tenant is None else holder.tenant or "-"
+    An entry is a pod, the reason, and the GPUs of a unit, which is the pod itself or a device: each counts once.
+    """
+    groups: dict[tuple[int, str, str, str], tuple[set[str], dict[object, Decimal]]] = {}
+    for pod, why, unit, gpus in entries:
+        tenant = "not known" if pod.tenant is None else pod.tenant or "-"
+        names, units = groups.setdefault((-pod.priority, pod.tier or "no tier", tenant, why), (set(), {}))
+        names.add(pod.name)
+        units[unit] = gpus
+    return tuple(
+        Holders(tier, tenant, as_number(sum(units.values(), Decimal(0))), tuple(sorted(names)), why)
+        for (_, tier, tenant, why), (names, units) in sorted(groups.items(), key=lambda item: item[0])
+    )
 
 
 def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
@@ -272,3 +276,110 @@ def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
     if waiting.evicts != "lower":
         return "lower, but it evicts nobody"
     return "lower: it may be evicted" if _after_evictions(waiting, node) else "lower, but too few GPUs on its node"
+
+
+EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the tiers: it waits until their holders end."
+
+
+class DeviceUse(msgspec.Struct, frozen=True):
+    """The devices that there are and what claims hold, with the pods that are known, by their uid."""
+
+    there: Inventory
+    pods: Mapping[str, GpuHolder] = msgspec.field(default_factory=dict)
+
+
+def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[NodeForPod], use: DeviceUse) -> Room:
+    """Return the room for one request of a pod, on the nodes that would take the pod."""
+    # 1. The devices there that would do, whoever holds them.
+    asks = f"{wanted.count} {wanted.device_class}"
+    names, there = {each.name for each in nodes if not each.obstacle}, use.there
+    told = {key: there.does(key, wanted) for key, device in there.devices.items() if device.node in names}
+    fitting = [key for key, does in told.items() if does]
+    unknown = sum(does is None for does in told.values())
+    if not fitting:
+        passes = f"passes the selectors of {wanted.device_class} and"
+        why = f"No node that takes it has devices for DeviceClass {wanted.device_class} in a ResourceSlice."
+        if told:
+            why = f"No device on the nodes that take it {passes} of its request."
+        by_scheduler = (f"Whether a device {passes} its request, the scheduler alone can tell.", EVICTS_NOBODY)
+        return Room(asks, by_scheduler if unknown else (why,))
+
+    # 2. Those that nobody holds, and whose taints the request tolerates.
+    free: dict[str, Gpus] = dict.fromkeys((there.devices[key].node for key in fitting), 0)
+    plain = wanted.plain
+    for key in fitting:
+        if key not in there.holders and there.untolerated(key, wanted) is None:
+            free[there.devices[key].node] += 1
+            plain = plain and there.devices[key].whole
+    sentences = []
+    for node in [name for name, left in free.items() if left >= wanted.count][:1]:
+        has = f"{node} has {_devices(free[node])} of {wanted.device_class} free"
+        if plain:
+            return Room(asks, (f"{has}, so it is not these that it waits for.",), free)
+        sentences.append(f"{has}, but whether they would do together, the scheduler alone can tell.")
+
+    # 3. Nothing comes free but by the end of a holder.
+    if unknown:
+        sentences.append(f"Whether {unknown} other devices would do, the scheduler alone can tell.")
+    if not sentences:
+        nodes_have = (
+            f"the {len(free)} nodes that have such devices have" if len(free) > 1 else f"{next(iter(free))} has"
+        )
+        needs = f"{_devices(wanted.count)} of {wanted.device_class}"
+        sentences.append(f"It needs {needs} on one node, and {nodes_have} {sum(free.values())} free.")
+    sentences += [EVICTS_NOBODY, *_not_to_be_had(wanted, fitting, use)]
+    return Room(asks, tuple(sentences), free, _grouped(_device_holders(waiting, fitting, use)))
+
+
+def _devices(count: Gpus) -> str:
+    return f"{count} device" if count == 1 else f"{count} devices"
+
+
+def _not_to_be_had(wanted: WantedDevices, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[str]:
+    """Say which devices a taint keeps from it, and which claims hold some for nobody."""
+    tainted: dict[str, list[str]] = {}
+    for_nobody: dict[str, None] = {}
+    for key in fitting:
+        taint, held = use.there.untolerated(key, wanted), use.there.holders.get(key)
+        if taint is not None:
+            text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+            tainted.setdefault(text, []).append(_place(key, use))
+        if held is not None and not held[0].status.reserved_for:
+            for_nobody[f"{held[0].key} (device {_place(key, use)})"] = None
+    for text, places in tainted.items():
+        yield f"Its request does not tolerate the taint {text} of device {first_of(places, MOST_NAMED)}."
+    if for_nobody:
+        claims = first_of([*for_nobody], MOST_NAMED)
+        yield f"Held by a ResourceClaim that is reserved for nobody: {claims}."
+
+
+def _place(key: DeviceKey, use: DeviceUse) -> str:
+    return f"{key.device} on {use.there.devices[key].node}"
+
+
+def _device_holders(
+    waiting: Waiting, fitting: Sequence[DeviceKey], use: DeviceUse
+) -> Iterator[tuple[GpuHolder, str, object, Decimal]]:
+    for key in fitting:
+        claim = use.there.holders[key][0] if key in use.there.holders else None
+        for user in claim.status.reserved_for if claim else ():
+            holder, name = use.pods.get(user.uid), f"{claim.metadata.namespace}/{user.name}" if claim else ""
+            of_group = user.resource != "pods"
+            why = f"PodGroup {name}: free when the group is deleted" if of_group else _why_held(waiting, claim, holder)
+            yield holder or GpuHolder(name, "", {}, 0, "not known", None), why, key, Decimal(1)
+
+
+def _why_held(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None) -> str:
+    if holder is not None and holder.ends_in is not None:
+        return "is ending: its devices come free when it has ended"
+    if claim is not None and claim.is_named:
+        pods = len(claim.status.reserved_for)
+        shared = f"shared by {pods} pods" if pods > 1 else "named by the pod"
+        return f"ResourceClaim {claim.key}, {shared}: free when no pod uses it"
+    if holder is None:
+        return "nobody is evicted for devices of DRA"
+    if holder.priority > waiting.priority:
+        return "higher priority"
+    if holder.priority == waiting.priority:
+        return "the same priority"
+    return "lower, but nobody is evicted for devices of DRA"

@@ -127,12 +127,9 @@ def dra_posture(policy: TierPolicy, supply: GpuSupply) -> tuple[DraPosture, ...]
     return tuple(DraPosture(each.name, each.resource, each.by_devices, each.by_plugin) for each in served)
 
 
-MOST_NODES = 3
-
-
 def nodes_said(names: tuple[str, ...]) -> str:
     """Return such as: node a; 2 nodes (a, b)."""
-    return f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes ({first_of(names, MOST_NODES)})"
+    return f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes ({first_of(names, 3)})"
 
 
 def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy, refused: str) -> TierPosture:

@@ -5,6 +5,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from webhook.objects.quantities import written_gpus
+from webhook.objects.view import listed, mapped
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
@@ -105,23 +106,21 @@ def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
 
 def tenant_shown(found: TenantQuota) -> TenantShown:
     """A TenantQuota as it says of itself; one that nobody has counted yet has no rows."""
-    usage, waiting = found.status.get("usage"), found.status.get("pending")
-    without_node = _trees(waiting.get("rows")) if isinstance(waiting, dict) else []
-    pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in without_node}
+    status = found.status
+    waiting = _trees(mapped(status.get("pending")).get("rows"))
+    pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in waiting}
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
     holds = frozenset(row.label for row in found.tenant.rows if row.has_queue) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_row(each, holds, pending) for each in usage or () if isinstance(each, dict)),
+        rows=tuple(_row(each, holds, pending) for each in _trees(status.get("usage"))),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
-        held=_held(found.status.get("held")),
+        held=_held(mapped(status.get("held"))),
     )
 
 
-def _held(told: object) -> HeldShown:
-    if not isinstance(told, dict):
-        return HeldShown()
+def _held(told: dict[str, Any]) -> HeldShown:
     tiers, line = (_trees(told.get(name)) for name in ("tiers", "line"))
     places = tuple(_place(nth, each) for nth, each in enumerate(line, 1))
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
@@ -137,7 +136,7 @@ def _place(nth: int, told: dict[str, Any]) -> PlaceShown:
 
 
 def _trees(told: object) -> list[dict[str, Any]]:
-    return [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+    return [each for each in listed(told) if isinstance(each, dict)]
 
 
 def _number(told: object) -> int:
@@ -150,15 +149,9 @@ def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus])
     hard, used, reserved, for_queue = (_gpus(usage.get(key)) for key in keys)
     free = max(hard - used - reserved - for_queue, Decimal(0))
     subject = " on ".join(named) or "total"
+    on_exceed, waiting = "Hold" if subject in holds else "", pending.get(subject, 0)
     numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
-    on_exceed = "Hold" if subject in holds else ""
-    return RowShown(
-        subject,
-        *numbers,
-        on_exceed=on_exceed,
-        pending=pending.get(subject, 0),
-        reserved_for_queue=as_number(for_queue),
-    )
+    return RowShown(subject, *numbers, on_exceed, waiting, as_number(for_queue))
 
 
 def _gpus(text: object) -> Decimal:
@@ -173,16 +166,11 @@ def _gpus(text: object) -> Decimal:
 def _problems(found: TenantQuota) -> Iterator[str]:
     if found.problem is not None:
         yield sentence(found.problem)
-    told = found.status.get("conditions")
-    by_type = {each.get("type"): each for each in told or () if isinstance(each, dict)}
+    by_type = {each.get("type"): each for each in _trees(found.status.get("conditions"))}
+    if "Ready" not in by_type:
+        yield "NotCounted: no replica of gpu-tiers that leads has looked at it yet"
     for kind in _CONDITIONS:
         each = by_type.get(kind, {})
-        if each.get("status") != "True" or each.get("reason") == "OverQuota":
-            yield from _sentence(kind, each)
-
-
-def _sentence(kind: str, condition: dict[str, Any]) -> Iterator[str]:
-    if condition.get("message"):
-        yield f"{condition.get('reason', kind)}: {condition['message']}"
-    elif not condition and kind == "Ready":
-        yield "NotCounted: no replica of gpu-tiers that leads has looked at it yet"
+        is_odd = each.get("status") != "True" or each.get("reason") == "OverQuota"
+        if is_odd and each.get("message"):
+            yield f"{each.get('reason', kind)}: {each['message']}"

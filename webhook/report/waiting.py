@@ -69,7 +69,8 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
     last, _, event = next((each for each in reversed(newest) if each[2].get("reason") in FAILED_CREATES), found[-1])
     about = event.get("involvedObject") or {}
-    alike = [each for each in found if each[2].get("reason") == event.get("reason") and _same(each[2], about)]
+    # Another sentence makes another event of the same object.
+    alike = [each for each in found if _sort(each[2]) == _sort(event)]
     first = min(each[1] for each in alike)
     longest = LONGEST_WAIT.get(about.get("kind", ""), ANY_LONGEST_WAIT)
     message = str(event.get("message") or "")
@@ -90,10 +91,8 @@ def tells_of_an_outage(message: str) -> bool:
     return _UNREACHED.search(message) is not None
 
 
-def _same(event: Tree, about: Tree) -> bool:
-    """Another sentence makes another event of the same object."""
-    regarding = event.get("involvedObject") or {}
-    return all(regarding.get(name) == about.get(name) for name in ("kind", "name", "uid"))
+def _sort(event: Tree) -> tuple[object, ...]:
+    return (event.get("reason"), *(at(event, f"involvedObject.{name}") for name in ("kind", "name", "uid")))
 
 
 def _told(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:

@@ -1,6 +1,7 @@
 """Runs the work beside the reviews: it tells people of refusals and preemptions, and keeps what they look at."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 import msgspec
@@ -20,7 +21,7 @@ from webhook.policy.checkpoint.work_lost import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.gpus_now import UseOverTime
-from webhook.report.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
+from webhook.report.latest import MOST_PREEMPTIONS, Preemption, VerdictGroups
 from webhook.server import metric_table
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
@@ -33,7 +34,7 @@ class Beside(msgspec.Struct, frozen=True):
 
     recorder: Recorder
     verdicts: VerdictGroups
-    preemptions: Latest[Preemption]
+    preemptions: deque[Preemption]
     use: UseOverTime
     at_risk: WorkAtRisk
     parts: Sequence[Callable[[], Coroutine[None, None, None]]]
@@ -57,7 +58,7 @@ def work_beside(
     """Put the work together. `last_save` tells by a pod's uid when it has saved last, where that was reported."""
     client, outermost = cluster.client, outermost_by(cluster, in_force)
     verdicts = VerdictGroups()
-    preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
+    preemptions = deque[Preemption](maxlen=MOST_PREEMPTIONS)
     told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
 
     def evicted(preemption: Preemption) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import a_job, a_pod, a_policy, a_tenant
 from tests.builders.built import Built, Tree
 from tests.builders.world import World
-from webhook.cli.cluster.gathering import anew
+from webhook.cli.cluster.workloads import anew
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 
 

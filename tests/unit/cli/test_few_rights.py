@@ -8,10 +8,9 @@ import pytest
 
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import a_cluster
-from webhook.cli.cluster.gathering import Gathering
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, RIGHTS
-from webhook.cli.cluster.workloads import WorkloadsOfCluster, workloads_of
+from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, RIGHTS
+from webhook.cli.cluster.workloads import Gathering, WorkloadsOfCluster, workloads_of
 from webhook.cli.lint import lint_answer
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from webhook.cli.cluster.rights import role_for
+from webhook.cli.cluster.target import role_for
 from webhook.cli.main import app
 from webhook.kube.errors import Forbidden, failure
 

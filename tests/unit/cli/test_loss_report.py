@@ -3,8 +3,8 @@
 import pytest
 from typer.testing import CliRunner
 
-from webhook.cli.loss_report import report_of
 from webhook.cli.main import app
+from webhook.cli.prometheus import report_of
 from webhook.policy.checkpoint.work_lost import Work
 
 

@@ -1,6 +1,6 @@
 """A kind that is no kind: what was perhaps meant."""
 
-from webhook.cli.cluster.named_object import meant
+from webhook.cli.cluster.one_object import meant
 from webhook.kube.discovery import ServedResource
 
 JOB = ServedResource("batch/v1", "Job", "jobs", frozenset(("jobs", "job")))

@@ -64,7 +64,7 @@ def over_quota(used: int) -> Verdict:
 
 def finding(verdict: Verdict, *pods: Finding) -> Finding:
     tree = (a_job() if pods else a_pod()).json()
-    return Finding(Document("", tree), verdict, tree, tree, pods=pods)
+    return Finding(Document("", tree), verdict, tree, pods=pods)
 
 
 def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:

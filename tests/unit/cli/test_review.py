@@ -15,7 +15,7 @@ from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.main import app
 from webhook.cli.manifests.documents import documents
-from webhook.cli.manifests.offline import judge_for
+from webhook.cli.manifests.judge import cluster_of, judge_at
 
 
 def test_a_line_of_json_says_all_that_a_script_asks() -> None:
@@ -118,7 +118,8 @@ async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
     replicas["Worker"] = copy.deepcopy(replicas["Master"]) | {"replicas": 3}
     for each in replicas.values():
         each["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 2}}
-    judge = replace(judge_for(policy_in(EXAMPLES / "policies" / "four-tier.yaml"), [*world, job]), dry_run=False)
+    policy = policy_in(EXAMPLES / "policies" / "four-tier.yaml")
+    judge = replace(judge_at(cluster_of(policy, [*world, job]), policy), dry_run=False)
     master, workers = (await judge.finding(job)).pods
     assert master.verdict.refusal is None
     assert workers.message is not None

@@ -6,8 +6,7 @@ from tests.builders.claims import a_device, a_slice
 from tests.unit.policy.devices.test_devices import CLASS, DRIVER, there
 from webhook.objects.view import view
 from webhook.policy.devices import DeviceClaim, Inventory, WantedDevices, inventory
-from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
-from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting
+from webhook.report.pending import EVICTS_NOBODY, DeviceUse, GpuHolder, NodeForPod, Room, Waiting, room_by_devices
 
 WAITS = Waiting({}, 1000, "gpu-training")
 NODES = [NodeForPod("node-a", {}), NodeForPod("node-b", {}, "has the taint x:NoSchedule")]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.workloads.golden.outcome import lines_of
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import documents
-from webhook.cli.manifests.offline import judge_for
+from webhook.cli.manifests.judge import cluster_of, judge_at
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.sentences.sentence import WARNINGS
@@ -41,7 +41,7 @@ class Golden:
         """The file as it should be: the same manifest, reviewed as `gpu-tiers review -f` does."""
         manifest = self.stands().partition(MARK)[0].rstrip("\n")
         asked = list(documents(str(self.path)))
-        judge = judge_for(policy_in(None), asked)
+        judge = judge_at(cluster_of(policy_in(None), asked), policy_in(None))
         said = [f"#   {line}\n" for document in asked for line in lines_of(await judge.finding(document))]
         return "".join((manifest, "\n\n", MARK, *said))
 

@@ -50,14 +50,14 @@ def _hook(pod: Finding) -> str:
     for container, change in _changes(pod):
         told.setdefault(change, []).append(container)
     parts = [f"{change} in {', '.join(containers)}" for change, containers in told.items()]
-    if not parts and _grace(pod.after) == _grace(pod.before):
+    if not parts and _grace(pod.after) == _grace(pod.document.tree):
         return "no hook"
     return ", ".join((*parts, f"{_grace(pod.after)} s of grace"))
 
 
 def _changes(pod: Finding) -> Iterator[tuple[str, str]]:
     """The containers by name, each with a handler or a variable that it did not have."""
-    before, after = (tree["spec"].get("containers") or [] for tree in (pod.before, pod.after))
+    before, after = (tree["spec"].get("containers") or [] for tree in (pod.document.tree, pod.after))
     for old, new in zip(before, after, strict=True):
         name = new.get("name", "its container")
         if old.get("lifecycle") != new.get("lifecycle"):

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from webhook.cli.cluster.rights import role_for
+from webhook.cli.cluster.target import role_for
 from webhook.cli.output import warn
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.webhook_configurations import OF_OURS
@@ -101,36 +101,27 @@ async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPol
 
     If the file's ConfigMap was deleted, the other one tells what is active.
     """
-    maps, unread = await _config_maps(client)
+    # Our ConfigMaps of all namespaces, or the default release's where not all may be read.
+    unread = False
+    try:
+        listed = await listed_trees(client, path("v1", "configmaps"), OF_OURS)
+    except Forbidden:
+        listed = await _of_release(client, RELEASE)
+        try:
+            listed += await _of_release(client, place_beside(RELEASE))
+        except Forbidden:
+            unread = True
+    maps = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in listed}
     data = {place: each.get("data") or {} for place, each in maps.items()}
     files = {place: each[POLICY] for place, each in data.items() if POLICY in each}
     left = {place.removesuffix(place_beside("")): "" for place, each in data.items() if TEXT in each}
     found = files or left
     if len(found) != 1:
-        problem = f"several installations: {', '.join(found)}" if found else _NONE
+        none = "no ConfigMap of a gpu-tiers installation is there"
+        problem = f"several installations: {', '.join(found)}" if found else none
         raise ConfigError("the cluster", [f"{problem}; {instead}"])
     ((where, file),) = found.items()
     return InstalledPolicy(where, file, Published.read(maps.get(place_beside(where), {})), unread, gone=not files)
-
-
-_NONE = "no ConfigMap of a gpu-tiers installation is there"
-
-
-async def _config_maps(client: Client) -> tuple[dict[str, dict[str, Any]], bool]:
-    """Return our ConfigMaps of all namespaces by place, or the default release's where not all may be read.
-
-    The flag: whether the active policy's ConfigMap may not be read.
-    """
-    unread = False
-    try:
-        found = await listed_trees(client, path("v1", "configmaps"), OF_OURS)
-    except Forbidden:
-        found = await _of_release(client, RELEASE)
-        try:
-            found += await _of_release(client, place_beside(RELEASE))
-        except Forbidden:
-            unread = True
-    return {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found}, unread
 
 
 async def _of_release(client: Client, name: str) -> list[dict[str, Any]]:

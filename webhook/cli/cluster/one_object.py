@@ -1,6 +1,10 @@
-"""A cluster for a question about one object: its facts and its ledger, its pods and the events about it."""
+"""A cluster for a question about one object: which one is meant, its facts and its ledger, its pods and its events.
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+A person names a pod or a workload as they would name it to kubectl.
+"""
+
+import difflib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Self
 
@@ -9,16 +13,19 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.cli.cluster.reader import ClusterReader, cluster_reader
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.listed import priority_classes
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.watched import stored_namespace
 from webhook.kube.client import RFC_3339, Client, path
+from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.versions import Version, Versions
+from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import Tree, at, view
@@ -30,6 +37,60 @@ from webhook.policy.workloads.workload import Devices, Workload
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part
 from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, told_at
+
+WHAT = "NAME of a pod, or KIND/NAME or KIND NAME as kubectl takes them: job/NAME, deploy/NAME, pytorchjobs NAME"
+
+_POD = ServedResource("v1", POD.kind, "pods", frozenset(("pods", "pod", "po")))
+
+
+def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
+    """What a person means by `train`, `job/train` or `job train`; the kind is "" where none is written.
+
+    Raises BadInput.
+    """
+    parts = [part for word in words for part in word.split("/")]
+    if len(parts) > 2 or not all(parts):  # noqa: PLR2004 - a kind and a name
+        raise BadInput(f'"{" ".join(words)}" does not name one object; write {WHAT}')
+    return (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0])
+
+
+async def object_named(client: Client, kinds: KindTable, namespace: str, kind: str, name: str) -> Tree:
+    """The object, with its apiVersion and kind. Raises BadInput where there is none, or ApiError."""
+    word = kind or "pod"
+    resource = _POD if _POD.is_called(word) else await _workload(client, kinds, word, name)
+    try:
+        found = await client.get(path(resource.api_version, resource.plural, namespace, name))
+    except NotFound:
+        with suppress(Forbidden):  # where nobody may look, the namespace is taken to be there
+            try:
+                await client.get(path("v1", "namespaces", name=namespace))
+            except NotFound:
+                raise BadInput(f"there is no namespace {namespace}") from None
+        hint = "" if kind else f". For a workload write its kind too, such as job/{name}"
+        raise BadInput(f'there is no {resource.kind} "{name}" in namespace {namespace}{hint}') from None
+    return {"apiVersion": resource.api_version, "kind": resource.kind} | found
+
+
+async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> ServedResource:
+    served = await resources_of(client, {kind.group for kind in kinds.by_kind})
+    known = [each for each in served if GroupKind(each.group, each.kind) in kinds.by_kind]
+    named = next((each for each in known if each.is_called(word)), None)
+    if named is not None:
+        return named
+    if any(each.is_called(word) for each in served):
+        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about what makes it')
+    raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
+
+
+def meant(known: Sequence[ServedResource], word: str, name: str) -> str:
+    """The kind that was perhaps meant; where none is like it, all of them."""
+    if any(each.is_called(name) for each in known):
+        return f"write the kind first: {name} {word}"
+    spellings = sorted({spelling for each in known for spelling in (each.kind.lower(), each.plural)})
+    near = difflib.get_close_matches(word.lower(), spellings, n=1)
+    if near:
+        return f"did you mean {near[0]}/{name}?"
+    return f"it serves {', '.join(sorted({each.kind for each in known}))}"
 
 
 class AskedCluster(msgspec.Struct, frozen=True):
@@ -61,7 +122,14 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             home = await reader.home(namespace, {NAME_LABEL: namespace})
             classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
             tenants = by_age(each.tenant for each in quotas if each.tenant)
-            known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
+
+            async def other_namespace(name: str) -> Namespace:
+                found = await stored_namespace(client, name)
+                if found is None:
+                    raise Unreadable(f"namespace {name} does not exist")
+                return found
+
+            known = ReadOnce(classes, tuple(tenants), {namespace: home}, other_namespace)
             known.scope = await reader.eviction()
             facts = ReadOnceCluster(known, _Readable(*structs.astuple(reader.lookups), reader=reader))
             yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
@@ -74,13 +142,6 @@ async def _quotas(stored: KubernetesStore) -> list[Version]:
         return await stored.every()
     except NotFound:
         return []
-
-
-async def _other_namespace(client: Client, name: str) -> Namespace:
-    found = await stored_namespace(client, name)
-    if found is None:
-        raise Unreadable(f"namespace {name} does not exist")
-    return found
 
 
 class _Readable(LiveLookups, frozen=True, kw_only=True):
@@ -117,26 +178,24 @@ class _Readable(LiveLookups, frozen=True, kw_only=True):
 
 PREEMPTED = "Preempted"
 """The reason of the scheduler's own event on a pod that it evicts."""
-_TOLD_BY_EVENTS = "what events tell of refusals, evictions and the scheduler"
 
 
 async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
     """Return the pods that a workload makes, itself or by its workloads; None where the user may not list pods."""
     pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
-    if pods is None:
-        return None
-    return [
-        each async for each in _made_by(uid, pods, namespace, asked, lambda pod: view(pod, Named).metadata.controller)
-    ]
+    makers = ((pod, view(pod, Named).metadata.controller) for pod in pods or ())
+    return None if pods is None else await _made_by(uid, makers, namespace, asked)
 
 
 async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
     """Return the last refusal of a workload's pods, unless one of its `pods` was created since then."""
-    found = list[Tree]()
+    found: list[tuple[Tree, OwnerReference | None]] = []
     for reason in REASONS:
-        found += await _events(asked, namespace, f"reason={reason}") or ()
-    theirs = [each async for each in _made_by(uid, found, namespace, asked, _regarding)]
-    refused = refused_pods(theirs)
+        for event in await _events(asked, namespace, f"reason={reason}") or ():
+            about = event.get("involvedObject") or {}
+            regards = view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None
+            found.append((event, regards))
+    refused = refused_pods(await _made_by(uid, found, namespace, asked))
     newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
     return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
 
@@ -147,8 +206,9 @@ async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tr
 
 
 async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tree] | None:
-    where, of_those = path("v1", "events", namespace), {"fieldSelector": selector}
-    return await asked.reader.objects("events", namespace, where, _TOLD_BY_EVENTS, of_those)
+    lost = "what events tell of refusals, evictions and the scheduler"
+    where = path("v1", "events", namespace)
+    return await asked.reader.objects("events", namespace, where, lost, {"fieldSelector": selector})
 
 
 async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Eviction | None:
@@ -177,28 +237,16 @@ async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Evic
 
 
 async def _made_by(
-    uid: str,
-    found: Iterable[Tree],
-    namespace: str,
-    asked: AskedCluster,
-    controller: Callable[[Tree], OwnerReference | None],
-) -> AsyncIterator[Tree]:
-    known: dict[OwnerReference, bool] = {}
-    for each in found:
-        reference = controller(each)
-        if reference is None:
-            continue
-        if reference.uid == uid:
-            known[reference] = True
-        if reference not in known:
-            known[reference] = False
+    uid: str, found: Iterable[tuple[Tree, OwnerReference | None]], namespace: str, asked: AskedCluster
+) -> list[Tree]:
+    """Return the objects of which the workload is the maker, or an owner of the maker."""
+    made, known = list[Tree](), dict[str, bool]({uid: True})
+    for each, reference in found:
+        if reference and reference.uid not in known:
+            known[reference.uid] = False
             with suppress(Unreadable):  # it is gone, or the user may not read it
                 owners = await asked.reader.lookups.owners(namespace, reference, asked.policy.kinds)
-                known[reference] = any(each.uid == uid for each in owners)
-        if known[reference]:
-            yield each
-
-
-def _regarding(event: Tree) -> OwnerReference | None:
-    about = event.get("involvedObject") or {}
-    return view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None
+                known[reference.uid] = any(owner.uid == uid for owner in owners)
+        if reference and known[reference.uid]:
+            made.append(each)
+    return made

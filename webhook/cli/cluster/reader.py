@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
+from webhook.cli.cluster.target import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster.installed import RELEASE
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.rights import RIGHTS
+from webhook.cli.cluster.target import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
 from webhook.cli.manifests.documents import BadInput
 from webhook.cluster.cluster import Cluster
@@ -47,9 +47,7 @@ from webhook.report.lint.snapshot import (
     CertificateSeen,
     ClusterSnapshot,
     DryRun,
-    FailedHook,
     GangSeen,
-    PodGroupSeen,
     PreemptionRule,
     Taken,
 )
@@ -83,7 +81,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
         gangs=await reader.part("gangs", gangs_of_cluster(client, found, listed_cluster(found, reader.lookups)), ()),
         pod_groups=await reader.part("pod_groups", _pod_groups(client), ()),
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
-        failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
+        failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), {}),
         preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
         version=await reader.part("version", server_version(client), (0, 0)),
         supply=await reader.supply(),
@@ -240,12 +238,8 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
     return tuple(held), dict(taken)
 
 
-async def _pod_groups(client: Client) -> tuple[PodGroupSeen, ...]:
-    groups = [read(raw, PodGroup) for raw in await _listed(client, "scheduling.k8s.io", "podgroups")]
-    return tuple(
-        PodGroupSeen(each.metadata.namespace, each.metadata.name, each.spec.priority or 0, each.goes_whole)
-        for each in groups
-    )
+async def _pod_groups(client: Client) -> tuple[PodGroup, ...]:
+    return tuple(read(raw, PodGroup) for raw in await _listed(client, "scheduling.k8s.io", "podgroups"))
 
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
@@ -261,7 +255,7 @@ async def _listed(client: Client, group: str, plural: str, most: int | None = No
     return found
 
 
-async def _failed_hooks(client: Client) -> tuple[FailedHook, ...]:
+async def _failed_hooks(client: Client) -> dict[tuple[str, str], int]:
     times: defaultdict[tuple[str, str], int] = defaultdict(int)
     selected = {"fieldSelector": "reason=FailedPreStopHook"}
     async for raw in listed_objects(client.list_pages(path("v1", "events"), selected)):
@@ -269,7 +263,7 @@ async def _failed_hooks(client: Client) -> tuple[FailedHook, ...]:
         about, series = event.get("involvedObject") or {}, event.get("series") or {}
         count = event.get("count") or series.get("count") or 1
         times[str(about.get("namespace")), str(about.get("name"))] += int(count)
-    return tuple(FailedHook(namespace, name, count) for (namespace, name), count in sorted(times.items()))
+    return dict(sorted(times.items()))
 
 
 async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:

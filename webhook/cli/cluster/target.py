@@ -1,7 +1,11 @@
-"""How a command finds its cluster, as kubectl does, and how it says that it can't."""
+"""How a command finds its cluster, as kubectl does, and how it says that it can't.
+
+The ClusterRoles of the chart have the rights that commands take: for want of a right, its role is named.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -9,15 +13,70 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from webhook.cli.cluster.rights import role_for
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import fail
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized
 from webhook.kube.kubeconfig import context_namespace
+from webhook.objects.data_files import data_file
 from webhook.objects.refusal import Refused, Unreadable
+from webhook.report.lint.snapshot import Part
 from webhook.sentences.sentence import told
+
+_BY_ROLE: Mapping[str, Mapping[Part, str]] = data_file(__name__, "rights.yaml")
+RIGHTS: Mapping[Part, str] = {part: right for parts in _BY_ROLE.values() for part, right in parts.items()}
+"""What each part of a cluster takes to be read."""
+
+OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants", "home", "owners", "claims"})
+"""The parts that a verdict needs: without one of them, another verdict may be right."""
+
+READER = "gpu-tiers-reader"
+ASK_FOR_READER = (
+    f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "
+    f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=GROUP"
+)
+CLUSTER_READER = "gpu-tiers-cluster-reader"
+ASK_FOR_CLUSTER_READER = (
+    f"ClusterRole {CLUSTER_READER}, which is for platform teams, has what commands take of all namespaces; "
+    f"a cluster admin binds it: kubectl create clusterrolebinding {CLUSTER_READER}s --clusterrole={CLUSTER_READER} "
+    "--group=GROUP"
+)
+
+_PATH = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?(?:/(?P<plural>[^/]+).*)?"
+)
+_READERS = {"tenantquotas", "priorityclasses", "nodes", "deviceclasses", "resourceslices", "devicetaintrules"}
+_READERS_AT_HOME = {"configmaps", "leases"}
+"""What the reader has in the whole cluster, and, of gpu-tiers alone, in its namespace."""
+_VIEWED = ("", "apps", "batch", "policy")
+"""API groups of which Kubernetes' own `view` has what commands take; other groups' operators add to it."""
+
+
+def untold(lost: str, *rights: str) -> str:
+    """Say that something can't be told, and for want of which rights."""
+    return f"Without the right to {' and to '.join(rights)}, {lost} can't be told."
+
+
+def how_to_get(unread: Collection[Part]) -> tuple[str, ...]:
+    """Return the roles that have rights to what could not be read, and how they are bound."""
+    asks = (("reader", ASK_FOR_READER), ("clusterReader", ASK_FOR_CLUSTER_READER))
+    return tuple(ask for role, ask in asks if _BY_ROLE[role].keys() & {*unread})
+
+
+def role_for(refused: Forbidden) -> str:
+    """Return the role that has the right to what the API server refused, and how it is bound."""
+    place = _PATH.fullmatch(refused.path)
+    group, namespace, plural = (place[each] or "" for each in ("group", "namespace", "plural")) if place else ("",) * 3
+    if not namespace or plural in _READERS_AT_HOME:
+        return ASK_FOR_READER if plural in _READERS | _READERS_AT_HOME else ASK_FOR_CLUSTER_READER
+    role, named = "ClusterRole view has the right", "view"
+    if group not in _VIEWED:
+        role += " where the operator adds its kinds to it, else a ClusterRole of the operator has it"
+        named = "CLUSTERROLE"
+    bound = f"kubectl create rolebinding NAME --clusterrole={named} --user=NAME --namespace={namespace}"
+    return f"{role}; an admin of namespace {namespace} binds it: {bound}"
+
 
 T = TypeVar("T")
 

@@ -1,44 +1,193 @@
-"""Reads the workloads of a cluster with their pods, for commands that judge all of them. Nothing is kept whole.
+"""Gathers all workloads, each judged once, and the pods of each under the outermost one. Nothing is kept whole.
 
-What all are judged by is listed once, and the rest is looked up.
+1. `Gathering` takes the objects of a cluster or of files. 2. `WorkloadsOfCluster` reads those of a cluster: what all
+are judged by is listed once, and the rest is looked up.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
-from typing import Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.cli.cluster.gathering import Gathering
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
+from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
-from webhook.cluster.pod_listing import pods_with_json
+from webhook.cluster.pod_listing import PodSummary, pods_with_json
+from webhook.cluster.views import LONGEST
 from webhook.cluster.webhook_configurations import leaves_out, webhook_configurations
 from webhook.kube.client import listed_objects, path
 from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
-from webhook.objects.pods import OwnerReference
+from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import Tree, view
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY, parsed, read_assigned_by
+from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.classification.by_shape import with_objects_inside
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindTable
-from webhook.policy.workloads.workload import Workload
-from webhook.report.lint.snapshot import ClusterSnapshot, Part, number_of
+from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.workload import Workload, has_ended
+from webhook.report.lint.snapshot import ClusterSnapshot, Part, PodsAlike, number_of
 from webhook.sentences.sentence import told
 
 T = TypeVar("T")
+
+_Place = tuple[GroupKind, str, str]
+"""Kind, namespace and name: a file may have lost the uid."""
+
+
+@dataclass(slots=True)
+class Gathered(Generic[T]):
+    """A workload: the verdicts on it, and its pods.
+
+    Where only its pods can be judged, there is a verdict on each sort of them.
+    """
+
+    kind: GroupKind
+    namespace: str
+    name: str
+    judged: list[T]
+    pods: dict[PodsAlike, tuple[int, Decimal]] = field(default_factory=dict)
+
+    def with_pod(self, pod: PodSummary) -> None:
+        written = parsed(pod.assigned_by)
+        alike = PodsAlike(
+            count=0,
+            gpus=Decimal(0),
+            class_name=pod.class_name,
+            priority=pod.priority,
+            tier=pod.tier,
+            flavor=pod.flavor,
+            marked=bool(pod.assigned_by),
+            demoted=bool(written and written.demoted_from),
+            wait=pod.held,
+            hook=pod.hook,
+            grace=pod.grace,
+        )
+        count, gpus = self.pods.get(alike, (0, Decimal(0)))
+        self.pods[alike] = count + 1, gpus + pod.gpus
+
+    @property
+    def pods_alike(self) -> tuple[PodsAlike, ...]:
+        ordered = sorted(self.pods.items(), key=lambda item: -item[1][0])
+        return tuple(replace(alike, count=count, gpus=gpus) for alike, (count, gpus) in ordered)
+
+
+@dataclass
+class Gathering(Generic[T]):
+    """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object.
+
+    Only a workload that another makes is kept until that one is there. A `hidden` kind can't be read, so what such a
+    workload makes is left out.
+    """
+
+    kinds: KindTable
+    judge: Callable[[Document], Awaitable[T]]
+    found: dict[str, Gathered[T]] = field(default_factory=dict)
+    hidden: set[GroupKind] = field(default_factory=set)
+    _made_by: dict[str, OwnerReference] = field(default_factory=dict)
+    _seen: set[_Place] = field(default_factory=set)
+    _waiting: dict[_Place, list[Document]] = field(default_factory=dict)
+    _sorts: set[tuple[str, object]] = field(default_factory=set)
+
+    async def workload(self, document: Document) -> None:
+        """Take a workload unless it has ended; one that another makes belongs to its maker, if that exists."""
+        place = (document.group_kind, document.namespace, document.name)
+        self._seen.add(place)
+        self._waiting.pop(place, None)
+        maker = None
+        with suppress(Refused):  # its verdict says so
+            maker = view({"metadata": document.metadata}, Named).metadata.controller
+        if maker is None or GroupKind(maker.group, maker.kind) not in self.kinds.by_kind:
+            await self.by_itself(document)
+            return
+        self._made_by[document.uid] = maker
+        above = (GroupKind(maker.group, maker.kind), document.namespace, maker.name)
+        if above in self._seen:
+            return
+        with suppress(Refused):  # its verdict says so
+            counts = [each.count for each in pod_templates(document.tree, self.kinds.by_kind[document.group_kind])]
+            if counts and not any(counts):  # old ReplicaSets of a Deployment make no pods now
+                return
+        self._waiting.setdefault(above, []).append(document)
+
+    async def by_itself(self, document: Document) -> None:
+        """Take a workload that no existing workload makes, unless it has ended."""
+        if not has_ended(document.tree):
+            of_it = Gathered(document.group_kind, document.namespace, document.name, [await self.judge(document)])
+            self.found[document.uid] = of_it
+
+    def without_maker(self) -> list[Document]:
+        """Return workloads whose maker does not exist and which no pod of theirs showed, once all were taken."""
+        made = (each for some in self._waiting.values() for each in some)
+        makers = ((each, self._made_by[each.uid]) for each in made)
+        gone = ((each, maker) for each, maker in makers if maker.uid not in self.found)
+        return [each for each, maker in gone if GroupKind(maker.group, maker.kind) not in self.hidden]
+
+    async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
+        """Take an existing pod that holds GPUs. Its `tree` is read only where no workload tells what it is."""
+        # 1. The end of the chain of controllers, as far as their kinds are known and they were listed.
+        maker, above = pod.owner, pod.owner
+        for _ in range(LONGEST):
+            above = self._made_by.get(above.uid) if above else None
+            maker = above or maker
+        kind = GroupKind(maker.group, maker.kind) if maker else POD
+        if maker and kind in self.hidden:
+            return
+
+        # 2. The workload, or the sort of pods where only these can be judged.
+        uid = maker.uid if maker else pod.uid
+        if uid not in self.found:
+            self.found[uid] = Gathered(kind, pod.namespace, maker.name if maker else pod.name, [])
+            self._sorts.add((uid, ()))
+        sort = (uid, (pod.tier_label, pod.class_name, pod.gpus, pod.workload_type, pod.hook_asked))
+        if (uid, ()) in self._sorts and sort not in self._sorts:
+            self._sorts.add(sort)
+            self.found[uid].judged.append(await self.judge(Document("", anew(tree()))))
+        self.found[uid].with_pod(pod)
+
+
+_OF_THE_AUTHOR = ("namespace", "labels", "annotations", "ownerReferences")
+_BORN_WITH = ("priority", "preemptionPolicy", "nodeName")
+
+
+def anew(pod: Tree) -> Tree:
+    """Return the pod as a controller would create it again, under another name.
+
+    The annotation that gpu-tiers wrote on it tells which label and class its author wrote.
+    """
+    metadata, spec = pod.get("metadata") or {}, {**(pod.get("spec") or {})}
+    kept = {key: metadata[key] for key in _OF_THE_AUTHOR if key in metadata}
+    labels, annotations = {**(kept.get("labels") or {})}, {**(kept.get("annotations") or {})}
+    annotations.pop(GANG, None)
+    if ASSIGNED_BY in annotations:
+        written = read_assigned_by(annotations)
+        if written is None or not written.names_own_label:
+            labels.pop(TIER_LABEL, None)
+        if written is None or not written.names_own_class:
+            spec.pop("priorityClassName", None)
+        elif written.demoted_from:
+            spec["priorityClassName"] = written.demoted_from
+        del annotations[ASSIGNED_BY]
+    spec = {key: value for key, value in spec.items() if key not in _BORN_WITH}
+    kept |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
+
 
 _ALL = "what the policy does to workloads"
 _NAME_YOURS = f"Name a namespace of yours: -n NAMESPACE. Else {ASK_FOR_CLUSTER_READER}"

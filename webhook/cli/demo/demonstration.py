@@ -4,7 +4,7 @@ import asyncio
 import base64
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,7 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import Document, documents
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.manifests.judge import Judge
-from webhook.cli.manifests.offline import cluster_of
+from webhook.cli.manifests.judge import Judge, cluster_of
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal
@@ -45,19 +44,21 @@ def run_demo(examples: Path, console: Console) -> None:
     policy = replace(policy_in(examples / "policies" / "four-tier.yaml"), mode=Mode.Enforce)
     tenants = list(documents(str(examples / "tenants")))
     workloads = [each for file in sorted(examples.glob("*.yaml")) for each in documents(str(file))]
-    asyncio.run(_demo(policy, tenants, workloads, console))
-
-
-async def _demo(
-    policy: TierPolicy, tenants: Sequence[Document], workloads: Sequence[Document], console: Console
-) -> None:
     logs.set_up("warning", "console")
-    async with _webhook([*tenants, *workloads], policy) as judge:
-        console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
-        findings = [await judge.finding(document) for document in workloads]
-    for finding in shown_once(findings):
-        as_text(finding, console)
-    _sum_up(findings, console)
+
+    async def found() -> list[Finding]:
+        async with _webhook([*tenants, *workloads], policy) as judge:
+            console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
+            return [await judge.finding(document) for document in workloads]
+
+    findings, shown = asyncio.run(found()), Shown()
+    for finding in findings:
+        as_text(shown.shortened(finding), console)
+    refused = [finding for finding in findings if not finding.allowed]
+    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
+    for finding in refused:
+        console.print(f"refused: {finding.title}: {finding.message}", highlight=False, markup=False, soft_wrap=True)
+    console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
 
 
 @asynccontextmanager
@@ -81,68 +82,49 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Judge(wire.judge, cluster.lookups.completed, cluster.known.namespace, policy, dry_run=False)
+        yield Judge(wire.judge, cluster, policy, dry_run=False)
         drain.begin()
 
 
-def _sum_up(findings: Sequence[Finding], console: Console) -> None:
-    refused = [finding for finding in findings if not finding.allowed]
-    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
-    for finding in refused:
-        console.print(f"refused: {finding.title}: {finding.message}", highlight=False, markup=False, soft_wrap=True)
-    console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
-
-
+@dataclass
 class OverTls:
     """A webhook's two paths behind one address. `policy` names the tiers that the answers speak of."""
 
-    def __init__(self, session: aiohttp.ClientSession, address: str, trust: ssl.SSLContext, policy: TierPolicy) -> None:
-        self._session = session
-        self._address = address
-        self._trust = trust
-        self._policy = policy
+    session: aiohttp.ClientSession
+    address: str
+    trust: ssl.SSLContext
+    policy: TierPolicy
 
     async def judge(self, webhook: str, request: Request) -> Verdict:
         """The verdict that an answer carries. Raises aiohttp's error for any other HTTP status than 200."""
         body = msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request})
-        url = f"{self._address}/{webhook}?timeout=5s"
+        url = f"{self.address}/{webhook}?timeout=5s"
         headers = {"Content-Type": "application/json"}
-        async with self._session.post(url, data=body, ssl=self._trust, headers=headers) as answer:
+        async with self.session.post(url, data=body, ssl=self.trust, headers=headers) as answer:
             answer.raise_for_status()
-            return self._verdict((await answer.json())["response"])
-
-    def _verdict(self, response: Tree) -> Verdict:
+            response = (await answer.json())["response"]
         patch = msgspec.json.decode(base64.b64decode(response["patch"])) if "patch" in response else []
+        assignment, audit = None, response.get("auditAnnotations") or {}
+        written = parsed(audit.get("assigned-by", ""))
+        if written is not None:
+            reason, higher = Phrase("as-told", text=written.reason), written.demoted_from or None
+            assignment = Assignment(self.policy.tiers.get(audit["tier"]), written.step, reason, demoted_from=higher)
+        refused = None if response["allowed"] else response["status"]["message"]
         return Verdict(
-            assignment=self._assignment(response.get("auditAnnotations") or {}),
+            assignment=assignment,
             patch=tuple(patch),
             warnings=tuple(AdmissionWarning("as-told", text=each) for each in response.get("warnings") or ()),
-            refusal=None if response["allowed"] else _refusal(response["status"]["message"]),
+            refusal=None if refused is None else Refusal(Reason.INVALID, "unread", problem=refused),
         )
-
-    def _assignment(self, audit: dict[str, str]) -> Assignment | None:
-        written = parsed(audit.get("assigned-by", ""))
-        if written is None:
-            return None
-        reason, higher = Phrase("as-told", text=written.reason), written.demoted_from or None
-        return Assignment(self._policy.tiers.get(audit["tier"]), written.step, reason, demoted_from=higher)
-
-
-def _refusal(message: str) -> Refusal:
-    return Refusal(Reason.INVALID, "unread", problem=message)
 
 
 SAME_HOOK = "the same hook as above"
 
 
-def shown_once(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, without the diffs and scripts that an earlier one shows."""
-    shown = _Shown()
-    return [shown.shortened(each) for each in findings]
-
-
 @dataclass(slots=True)
-class _Shown:
+class Shown:
+    """Shortens findings by the diffs and scripts that an earlier one shows."""
+
     hooks: set[bytes] = field(default_factory=set)
     first: dict[tuple[str, ...], str] = field(default_factory=dict)
     """What was changed so already: the title of the first."""
@@ -162,16 +144,14 @@ class _Shown:
         hooked = _hooked(part)
         if not hooked:
             return part
-        containers = [self._of_container(each) if each in hooked else each for each in part.after["spec"]["containers"]]
+        containers = []
+        for container in part.after["spec"]["containers"]:
+            lifecycle = container["lifecycle"] if container in hooked else {}
+            key = msgspec.json.encode(lifecycle.get("preStop"), order="sorted")
+            seen = container in hooked and key in self.hooks
+            containers.append(container | {"lifecycle": lifecycle | {"preStop": SAME_HOOK}} if seen else container)
+            self.hooks.add(key)
         return replace(part, after=part.after | {"spec": part.after["spec"] | {"containers": containers}})
-
-    def _of_container(self, container: Tree) -> Tree:
-        lifecycle = container["lifecycle"]
-        key = msgspec.json.encode(lifecycle["preStop"], order="sorted")
-        if key in self.hooks:
-            return container | {"lifecycle": lifecycle | {"preStop": SAME_HOOK}}
-        self.hooks.add(key)
-        return container
 
 
 def _change(part: Finding) -> tuple[str, ...]:
@@ -182,6 +162,6 @@ def _change(part: Finding) -> tuple[str, ...]:
 
 
 def _hooked(part: Finding) -> list[Tree]:
-    had = (part.before.get("spec") or {}).get("containers") or ()
+    had = (part.document.tree.get("spec") or {}).get("containers") or ()
     has = (part.after.get("spec") or {}).get("containers") or ()
     return [each for each in has if each not in had and (each.get("lifecycle") or {}).get("preStop")]

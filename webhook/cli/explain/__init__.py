@@ -9,8 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import mode_of_file, policy_in_force
-from webhook.cli.cluster.named_object import WHAT, kind_and_name, object_named
-from webhook.cli.cluster.one_object import asked_cluster
+from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
 from webhook.cli.output import Answer, FormOption, Table, write

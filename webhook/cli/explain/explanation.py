@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import charged_facts, facts_of, usage_met
 from webhook.admission.reviewer import Verdict
-from webhook.cli.cluster.gathering import anew
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
+from webhook.cli.cluster.workloads import anew
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import Judge, judge_of
@@ -152,7 +152,7 @@ def has_all_pods(document: Document, exist: int, due: int) -> bool:
 
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
-    pod = view(finding.before, Pod)
+    pod = view(finding.document.tree, Pod)
     try:
         facts = await facts_of(pod, finding.document.namespace, asked.cluster, asked.policy)
         return NewPod(finding, pod, facts, decide_pod(pod, facts, asked.policy))

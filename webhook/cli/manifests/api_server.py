@@ -9,12 +9,13 @@ A patch that names no image says only what it changes: what it lacks may stand i
 Source: validation.go of pkg/apis/core, apps and batch, and the admission plugin Priority, in Kubernetes 1.37.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec.structs import replace
 
 from webhook.cli.manifests.documents import Document
+from webhook.objects.data_files import data_file
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Container, Pod
@@ -25,27 +26,8 @@ from webhook.policy.classification.by_shape import row_by_shape
 from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.templates import pod_templates
 
-SERVED: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("ConfigMap", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate"), ("v1",)
-    ),
-    **dict.fromkeys(
-        ("LimitRange", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"), ("v1",)
-    ),
-    **dict.fromkeys(("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), ("apps/v1",)),
-    **dict.fromkeys(("CronJob", "Job"), ("batch/v1",)),
-    "HorizontalPodAutoscaler": ("autoscaling/v2", "autoscaling/v1"),
-    "PodDisruptionBudget": ("policy/v1",),
-    **dict.fromkeys(("Ingress", "IngressClass", "NetworkPolicy"), ("networking.k8s.io/v1",)),
-    **dict.fromkeys(("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"), ("rbac.authorization.k8s.io/v1",)),
-    "PriorityClass": ("scheduling.k8s.io/v1",),
-    "RuntimeClass": ("node.k8s.io/v1",),
-    "StorageClass": ("storage.k8s.io/v1",),
-    **dict.fromkeys(
-        ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
-        ("resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"),
-    ),
-}
+_ROWS: Sequence[Mapping[str, Sequence[str]]] = data_file(__name__, "kinds.yaml")["served"]
+SERVED = {kind: row["versions"] for row in _ROWS for kind in row["kinds"]}
 """Kubernetes' own kinds that lie beside GPU workloads, with the apiVersions that serve them, the best first."""
 
 _RUNS_AND_ENDS = frozenset({GroupKind("batch", "Job"), GroupKind("batch", "CronJob")})
@@ -67,7 +49,7 @@ def with_served_version(document: Document, kinds: KindTable) -> Document:
     return replace(document, tree=tree, written_version=str(document.tree["apiVersion"]))
 
 
-def _served(document: Document, kinds: KindTable) -> tuple[str, ...]:
+def _served(document: Document, kinds: KindTable) -> Sequence[str]:
     """The apiVersions that have its kind; none where that can't be told.
 
     A group without a dot is Kubernetes' own, and may not be anybody else's. In it a JobSet is an operator's in the

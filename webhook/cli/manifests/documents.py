@@ -1,21 +1,91 @@
-"""Reads the manifests that a person names on the command line."""
+"""Reads the manifests that a person names on the command line, and says what lies beside them and is no object."""
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
-from webhook.cli.manifests.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
 from webhook.config.errors import unreadable
 from webhook.config.yaml_text import NotYaml, Twice, items_of, placed_trees
 from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import AdmissionWarning
 from webhook.objects.view import Tree
+
+CHART = "describes a Helm chart; review what it makes with --helm"
+KUSTOMIZATION = "a kustomization; review what it makes with --kustomize"
+TEMPLATE = 'a template, by its "{{"; review what it makes (of a Helm chart with --helm)'
+BY_NAME: Mapping[str, str] = {
+    "Chart.yaml": CHART,
+    "values.yaml": "values of a Helm chart",
+    "kustomization.yaml": KUSTOMIZATION,
+    "kustomization.yml": KUSTOMIZATION,
+}
+"""Files that are called the same in every repository."""
+
+_GZIP = b"\x1f\x8b"
+_KUSTOMIZE = "kustomize.config.k8s.io/"
+_OBJECT = tuple(re.compile(rf"""\b{field}["']?\s*:""") for field in ("apiVersion", "kind"))
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A file, or a document at a line of it, that is not reviewed, and why. `broken`: it was to be an object."""
+
+    file: str
+    reason: str
+    line: int = 0
+    broken: bool = False
+
+    @property
+    def what(self) -> str:
+        return "broken" if self.broken else "left out"
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+def seems_object(text: str) -> bool:
+    """Whether a text that can't be read was to be an object: its mistake is not passed over."""
+    return "{{" not in text and all(each.search(text) for each in _OBJECT)
+
+
+def why_no_yaml(file: str, text: str, problem: str) -> str:
+    if PurePath(file).name in BY_NAME:
+        return BY_NAME[PurePath(file).name]
+    if "{{" in text or "{%" in text:
+        return TEMPLATE
+    return "HTML or XML" if text.lstrip().startswith("<") else problem
+
+
+def why_no_object(file: str, tree: Any) -> str:
+    """Why a document is no object of a cluster; "" where it is one."""
+    if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or "apiVersion" not in tree:
+        name = PurePath(file).name
+        if name in BY_NAME:
+            return BY_NAME[name]
+        schema = isinstance(tree, dict) and "$schema" in tree
+        return "a JSON schema" if schema else "not a Kubernetes object: apiVersion and kind are required"
+    if str(tree["apiVersion"]).startswith(_KUSTOMIZE):
+        return KUSTOMIZATION
+    metadata = tree.get("metadata")
+    if not isinstance(metadata, dict):
+        return f"{tree['kind']}: metadata is required, with a name"
+    return TEMPLATE if "{{" in f"{metadata.get('name')}{metadata.get('namespace')}" else ""
+
+
+def is_mistake(tree: Any) -> bool:
+    """Whether a document was to be an object and lacks its metadata; a program's configuration has no spec."""
+    if not isinstance(tree, dict) or isinstance(tree.get("metadata"), dict):
+        return False
+    return isinstance(tree.get("kind"), str) and "apiVersion" in tree and isinstance(tree.get("spec"), dict)
+
 
 CONFIGURATION = "config.gpu-tiers.dev/"
 """The API group of the policy file: a file, and no kind that the API server knows."""
@@ -71,20 +141,20 @@ def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken:
             count += 1
             yield document
     if count == 0:
-        raise BadInput("\n  ".join((f"{called(where)}: holds no Kubernetes object", *reader.others())))
+        others = list(map(str, reader.left_out[:MOST_NAMED]))
+        if len(reader.left_out) > MOST_NAMED:
+            others.append(f"and {len(reader.left_out) - MOST_NAMED} more")
+        raise BadInput("\n  ".join((f"{called(where)}: holds no Kubernetes object", *others)))
     if left_out is not None:
         left_out.extend(reader.left_out)
 
 
-def documents_in(file: str, text: str) -> Iterator[Document]:
-    """All objects of a text that is said to hold nothing else. Raises BadInput."""
-    return _Reader(strict=True).parsed(file, text)
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise BadInput(f"{STDIN}: is closed")
-    return sys.stdin.buffer.read()
+def documents_in(file: str, text: str) -> list[Document]:
+    """All objects of a text that is said to hold nothing else. Raises BadInput, also where there is none."""
+    found = list(_Reader(strict=True).parsed(file, text))
+    if not found:
+        raise BadInput(f"{file}: holds no Kubernetes object")
+    return found
 
 
 def called(where: str) -> str:
@@ -114,13 +184,15 @@ class _Reader(msgspec.Struct, frozen=True):
 
     def objects(self, file: str) -> Iterator[Document]:
         name = called(file)
+        if file == "-" and sys.stdin is None:
+            raise BadInput(f"{STDIN}: is closed")
         try:
-            content = _standard_input() if file == "-" else Path(file).read_bytes()
+            content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            self._leave_out(LeftOut(name, why_no_text(content)))
+            self._leave_out(LeftOut(name, "gzip, no text" if content.startswith(_GZIP) else "not UTF-8 text"))
         except OSError as error:
-            self._broken(LeftOut(name, unreadable(error)))
+            self._leave_out(LeftOut(name, unreadable(error), broken=True))
         else:
             yield from self.parsed(name, text)
 
@@ -129,17 +201,18 @@ class _Reader(msgspec.Struct, frozen=True):
         try:
             found = placed_trees(text, twice)
         except NotYaml as error:
-            if self.strict or seems_object(text):
-                self._broken(LeftOut(file, str(error)))
-            else:
-                self._leave_out(LeftOut(file, why_no_yaml(file, text, str(error))))
+            broken = self.strict or seems_object(text)
+            reason = str(error) if broken else why_no_yaml(file, text, str(error))
+            self._leave_out(LeftOut(file, reason, broken=broken))
             return
         for tree, node in found:
-            if tree is None or _is_policy_file(tree):
+            version = tree.get("apiVersion") if isinstance(tree, dict) else None
+            # gpu-tiers' own configuration lies beside manifests and is no object of a cluster
+            if tree is None or (isinstance(version, str) and version.startswith(CONFIGURATION)):
                 continue
             if _has_too_many_values(tree):
                 reason = f"more than {MOST_VALUES} values in one document, with its aliases unfolded"
-                self._broken(LeftOut(file, reason))
+                self._leave_out(LeftOut(file, reason, broken=True))
             else:
                 yield from self._objects(tree, node, file, twice)
 
@@ -153,25 +226,13 @@ class _Reader(msgspec.Struct, frozen=True):
         reason = why_no_object(file, tree)
         if not reason:
             yield Document.of(file, tree, line, tuple(each for each in twice if line <= each.line <= end))
-        elif self.strict or is_mistake(tree):
-            self._broken(LeftOut(file, reason, line))
         else:
-            self._leave_out(LeftOut(file, reason, line))
-
-    def _broken(self, what: LeftOut) -> None:
-        if not self.past_broken:
-            raise BadInput(str(what))
-        self.left_out.append(replace(what, broken=True))
+            self._leave_out(LeftOut(file, reason, line, broken=is_mistake(tree)))
 
     def _leave_out(self, what: LeftOut) -> None:
-        if self.strict:
+        if self.strict or (what.broken and not self.past_broken):
             raise BadInput(str(what))
         self.left_out.append(what)
-
-    def others(self) -> Iterator[str]:
-        yield from map(str, self.left_out[:MOST_NAMED])
-        if len(self.left_out) > MOST_NAMED:
-            yield f"and {len(self.left_out) - MOST_NAMED} more"
 
 
 def _items(tree: Any) -> list[Any] | None:
@@ -184,12 +245,6 @@ def _items(tree: Any) -> list[Any] | None:
     inherited = {"apiVersion": tree.get("apiVersion"), "kind": of_kind}
     its = items if isinstance(items, list) and all(isinstance(each, dict) for each in items) else None
     return None if its is None else [{**inherited, **each} for each in its]
-
-
-def _is_policy_file(tree: object) -> bool:
-    """Whether it is gpu-tiers' own configuration, which lies beside manifests and is no object of a cluster."""
-    version = tree.get("apiVersion") if isinstance(tree, dict) else None
-    return isinstance(version, str) and version.startswith(CONFIGURATION)
 
 
 def _has_too_many_values(tree: object) -> bool:

@@ -1,50 +1,22 @@
 """What the webhook says of one object and of all that comes of it, as a value."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
 from webhook.cli.manifests.documents import Document
+from webhook.objects.data_files import data_file
 from webhook.objects.refusal import AdmissionWarning, Reason, Refusal
 from webhook.objects.view import Tree
 from webhook.policy.classification.evidence import Evidence
 from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import sentence
 
-OF_NO_NAMESPACE = {
-    "Namespace": "",
-    "PriorityClass": "scheduling.k8s.io",
-    "TenantQuota": "gpu-tiers.dev",
-    "DeviceClass": "resource.k8s.io",
-    "ClusterTrainingRuntime": "trainer.kubeflow.org",
-}
-"""Kinds that belong to no namespace, with their groups; all of them are facts that others are reviewed with."""
-
-FACTS_OF_A_NAMESPACE = {
-    "ResourceClaim": "resource.k8s.io",
-    "ResourceClaimTemplate": "resource.k8s.io",
-    "TrainingRuntime": "trainer.kubeflow.org",
-}
-
-CLUSTER_SCOPED = {
-    "APIService": "apiregistration.k8s.io",
-    "ClusterRole": "rbac.authorization.k8s.io",
-    "ClusterRoleBinding": "rbac.authorization.k8s.io",
-    "CustomResourceDefinition": "apiextensions.k8s.io",
-    "IngressClass": "networking.k8s.io",
-    "MutatingWebhookConfiguration": "admissionregistration.k8s.io",
-    "Node": "",
-    "PersistentVolume": "",
-    "RuntimeClass": "node.k8s.io",
-    "StorageClass": "storage.k8s.io",
-    "ValidatingAdmissionPolicy": "admissionregistration.k8s.io",
-    "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
-    "ValidatingWebhookConfiguration": "admissionregistration.k8s.io",
-}
-"""Other kinds that belong to no namespace, which often lie beside workloads."""
-
+_KINDS: Mapping[str, dict[str, str]] = data_file(__name__, "kinds.yaml")
+OF_NO_NAMESPACE, CLUSTER_SCOPED = _KINDS["factsOfNoNamespace"], _KINDS["clusterScoped"]
+FACTS = {**OF_NO_NAMESPACE, **_KINDS["factsOfANamespace"]}
 
 ELSEWHERE = (
     "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
@@ -53,7 +25,7 @@ ELSEWHERE = (
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """All that is said of one object. `before` and `after` are the object without and with its patch.
+    """All that is said of one object. `after` is the object with its patch.
 
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
@@ -64,7 +36,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     document: Document
     verdict: Verdict
-    before: Tree
     after: Tree
     patch: tuple[Operation, ...] = ()
     guessed: Evidence | None = None
@@ -81,13 +52,8 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         document = self.document
-        clusters = CLUSTER_SCOPED.get(document.kind) == document.group
-        place = document.name if self.of_no_namespace or clusters else f"{document.namespace}/{document.name}"
-        return f"{document.kind} {place}"
-
-    @property
-    def of_no_namespace(self) -> bool:
-        return OF_NO_NAMESPACE.get(self.document.kind) == self.document.group
+        of_no_namespace = (OF_NO_NAMESPACE | CLUSTER_SCOPED).get(document.kind) == document.group
+        return f"{document.kind} {document.name if of_no_namespace else f'{document.namespace}/{document.name}'}"
 
     @property
     def parts(self) -> tuple["Finding", ...]:
@@ -195,4 +161,4 @@ def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
 
 def is_fact(document: Document) -> bool:
     """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
-    return (OF_NO_NAMESPACE | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group
+    return FACTS.get(document.kind) == document.group

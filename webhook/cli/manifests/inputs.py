@@ -14,9 +14,8 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.manifests.documents import BadInput, Document, documents, documents_in
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents, documents_in
 from webhook.cli.manifests.finding import OF_NO_NAMESPACE
-from webhook.cli.manifests.left_out import LeftOut
 
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
@@ -55,15 +54,14 @@ class Inputs(msgspec.Struct, frozen=True):
             raise BadInput(NOTHING)
         if self.values and not self.charts:
             raise BadInput("--values: goes with --helm, which is missing")
-        return [self._placed(each) for each in self._all()]
-
-    def _all(self) -> Iterator[Document]:
+        found: list[Document] = []
         for name in dict.fromkeys(self.names):
-            yield from documents(name, self.left_out, past_broken=self.past_broken)
+            found += map(self._placed, documents(name, self.left_out, past_broken=self.past_broken))
         for folder in self.kustomizations:
-            yield from kustomized(folder)
+            found += map(self._placed, kustomized(folder))
         for chart in self.charts:
-            yield from templated(chart, self.values, self.namespace)
+            found += map(self._placed, templated(chart, self.values, self.namespace))
+        return found
 
     def _placed(self, document: Document) -> Document:
         """In the namespace that was named. Raises BadInput for one that names another, as kubectl refuses it."""
@@ -95,7 +93,7 @@ def kustomized(folder: Path) -> Iterator[Document]:
     text = _run("--kustomize", folder, ["kubectl", "kustomize", str(folder)])
     names = ("kustomization.yaml", "kustomization.yml", "Kustomization")
     file = next((each for each in (folder / name for name in names) if each.is_file()), folder)
-    for document in _parsed(f"kubectl kustomize {folder}", text):
+    for document in documents_in(f"kubectl kustomize {folder}", text):
         yield _from(document, str(file))
 
 
@@ -109,30 +107,17 @@ def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Ite
     command += [f"--values={each}" for each in values] + ([f"--namespace={namespace}"] if namespace else [])
     text = _run("--helm", chart, command)
     lines = text.splitlines()
-    for document in _parsed(f"helm template {chart}", text):
-        yield _from(document, _template_of(document.line, lines, chart))
-
-
-def _parsed(source: str, text: str) -> Iterator[Document]:
-    found = list(documents_in(source, text))
-    if not found:
-        raise BadInput(f"{source}: holds no Kubernetes object")
-    yield from found
+    for document in documents_in(f"helm template {chart}", text):
+        # The comment that helm writes above what comes of a template: `# Source: CHART/templates/job.yaml`.
+        source = next(filter(None, map(_SOURCE.match, reversed(lines[: document.line]))), None)
+        own = chart / Path(source[1]).relative_to(Path(source[1]).parts[0]) if source else chart
+        # a chart within an archive has no file
+        yield _from(document, str(own) if own.is_file() or not source else f"{chart}: {source[1]}")
 
 
 def _from(document: Document, file: str) -> Document:
     """In the rendered text it has a line that nobody can look at."""
     return replace(document, source=file, file=file, line=0)
-
-
-def _template_of(line: int, lines: Sequence[str], chart: Path) -> str:
-    """The template, by the comment that helm writes above what comes of it: `# Source: CHART/templates/job.yaml`."""
-    for text in reversed(lines[:line]):
-        found = _SOURCE.match(text)
-        if found:
-            own = chart / Path(found[1]).relative_to(Path(found[1]).parts[0])
-            return str(own if own.is_file() else f"{chart}: {found[1]}")  # a chart within an archive has no file
-    return str(chart)
 
 
 def _run(option: str, folder: Path, command: Sequence[str]) -> str:

@@ -1,6 +1,10 @@
-"""What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
+"""What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks.
 
-from collections.abc import Awaitable, Callable
+`judge_of` is for any cluster. Without one, files are all that the webhook knows (`cluster_of`), and each object is
+created by itself.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 import jsonpatch
@@ -14,36 +18,44 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.finding import Finding
 from webhook.cluster.cluster import Cluster
-from webhook.ledger.protocol import Ledger
+from webhook.cluster.offline import ClusterAbout, ReadOnceCluster, offline_cluster
+from webhook.config.tenant_quota_schema import tenant_quota_problems
+from webhook.ledger.account import Account
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.rewrite import rewritten
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.protocol import Holding, Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
+from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
-from webhook.policy.classification.by_shape import classify_manifest, gpus_elsewhere, objects_inside, row_by_shape
+from webhook.policy.classification.by_shape import (
+    classify_manifest,
+    gpus_elsewhere,
+    objects_inside,
+    row_by_shape,
+    with_objects_inside,
+)
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import not_counted
-from webhook.policy.values.facts import Namespace, with_selector
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.values.facts import with_selector
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.templates import pod_templates, pods_of
 from webhook.policy.workloads.workload import workload
+from webhook.sentences.sentence import sentence
 
 Ask = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
-
-Home = Callable[[str], Awaitable[Namespace]]
-"""Finds a namespace by its name. Raises Unreadable."""
-
-Complete = Callable[[str, Tree, KindRow], Awaitable[tuple[Tree, str]]]
-"""Completes a workload of a namespace with the runtime that it names."""
 
 
 class Judge(msgspec.Struct, frozen=True):
     """Judges manifests by the webhooks that `ask` asks. `dry_run` books nothing: each object is judged by itself."""
 
     ask: Ask
-    complete: Complete
-    home: Home
+    cluster: Cluster
     policy: TierPolicy
     dry_run: bool = True
 
@@ -56,19 +68,19 @@ class Judge(msgspec.Struct, frozen=True):
         if row is None:
             return await self._of_unknown(document)
         patch, after, verdict = await self._asked(document)
-        return Finding(
-            document,
-            verdict,
-            document.tree,
-            after,
-            patch,
-            guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
-            pods=await self._pods(replace(document, tree=after), row) if verdict.ours or _refuses_pods(verdict) else (),
-            elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
-            uncounted=()
-            if verdict.ours
-            else self._uncounted(*(each.pod for each in pod_templates(document.tree, row))),
-        )
+        found = Finding(document, verdict, after, patch)
+        # Its claims may be unread: then the workload is let in, and its pods are not.
+        if verdict.ours or any(each.id == "claim-unread" for each in verdict.warnings):
+            found = replace(found, pods=await self._pods(replace(document, tree=after), row))
+        if not verdict.ours:
+            uncounted = self._uncounted(*(each.pod for each in pod_templates(document.tree, row)))
+            found = replace(found, elsewhere=gpus_elsewhere(document, self.policy), uncounted=uncounted)
+            # Its claims were all read, and bring no GPU that counts.
+            if all(each.id == "gpu-not-counted" for each in verdict.warnings) and any(
+                member.template.spec.resource_claims for member in workload(document.tree, row).members
+            ):
+                return found
+        return replace(found, guessed=self._guessed(document, verdict))
 
     async def _of_unknown(self, document: Document) -> Finding:
         row = row_by_shape(document)
@@ -78,15 +90,7 @@ class Judge(msgspec.Struct, frozen=True):
             replace(await self.finding(Document(each.source, each.tree)), path=path)
             for path, each in objects_inside(document)
         ]
-        return Finding(
-            document,
-            Verdict(),
-            document.tree,
-            document.tree,
-            pods=tuple(pods),
-            known=False,
-            inside=tuple(inside),
-        )
+        return Finding(document, Verdict(), document.tree, pods=tuple(pods), known=False, inside=tuple(inside))
 
     async def idle_pods(self, document: Document) -> tuple[Finding, ...]:
         """The findings for the pods of a workload that asks for none now, one for each of its templates."""
@@ -95,7 +99,7 @@ class Judge(msgspec.Struct, frozen=True):
 
     async def _pods(self, document: Document, row: KindRow, *, idle: bool = False) -> tuple[Finding, ...]:
         try:
-            whole, _ = await self.complete(document.namespace, document.tree, row)
+            whole, _ = await self.cluster.lookups.completed(document.namespace, document.tree, row)
             made = pods_of(replace(document, tree=whole), row, idle=idle)
         except Refused:
             return ()  # the workload's own verdict says so already
@@ -108,7 +112,10 @@ class Judge(msgspec.Struct, frozen=True):
         the last verdict.
         """
         if document.group_kind == POD:
-            document = replace(document, tree=await self._on_its_nodes(document))
+            with suppress(Unreadable):  # the verdict says so
+                # the node selector of its namespace is written before any webhook is asked
+                selector = (await self.cluster.known.namespace(document.namespace)).selector
+                document = replace(document, tree=with_selector(document.tree, selector))
         for number in range(1 if self.dry_run else count):
             patch, after, verdict = await self._asked(document, f"{path}/{number}")
             if verdict.refusal is not None:
@@ -116,7 +123,6 @@ class Judge(msgspec.Struct, frozen=True):
         return Finding(
             document,
             verdict,
-            document.tree,
             after,
             patch,
             guessed=self._guessed(document, verdict) if verdict.ours else None,
@@ -124,12 +130,6 @@ class Judge(msgspec.Struct, frozen=True):
             path=path,
             uncounted=() if verdict.ours else self._uncounted(document.tree),
         )
-
-    async def _on_its_nodes(self, document: Document) -> Tree:
-        """A pod with the node selector of its namespace, which is written before any webhook is asked."""
-        with suppress(Unreadable):  # the verdict says so
-            return with_selector(document.tree, (await self.home(document.namespace)).selector)
-        return document.tree
 
     async def _asked(self, document: Document, place: str = "") -> tuple[Operations, Tree, Verdict]:
         """The way of an object through both webhooks: its patch, what it becomes, and the verdict on that.
@@ -151,18 +151,6 @@ class Judge(msgspec.Struct, frozen=True):
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
         told = verdict.assignment is not None and verdict.assignment.evidence is not None
         return None if told else classify_manifest(document, self.policy)
-
-
-def _refuses_pods(verdict: Verdict) -> bool:
-    """Tells whether the workload is let in and its pods are not, because their claims can't be read."""
-    return any(each.id == "claim-unread" for each in verdict.warnings)
-
-
-def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
-    """Whether its resource claims were all read, and bring no GPU that counts."""
-    if verdict.ours or any(each.id != "gpu-not-counted" for each in verdict.warnings):
-        return False
-    return any(member.template.spec.resource_claims for member in workload(document.tree, row).members)
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
@@ -188,4 +176,69 @@ def judge_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: b
     async def ask(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Judge(ask, cluster.lookups.completed, cluster.known.namespace, policy, dry_run)
+    return Judge(ask, cluster, policy, dry_run)
+
+
+NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--tenants)."
+
+
+def judge_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Judge:
+    """Return a judge in that cluster, where nobody has booked anything; with a ledger it books what it judges."""
+    policy = replace(policy, classes={**policy.classes, **cluster.known.device_classes})
+    return judge_of(cluster, ledger or MemoryLedger(), policy, dry_run=ledger is None)
+
+
+def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
+    """The cluster that these objects are. Raises BadInput naming those that are broken."""
+    objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
+    quotas = (each for each in objects if each.group_kind == TENANT_QUOTA)
+    # what its schema refuses, an API server would not have
+    problems = [f"{titled(each)}: {problem}" for each in quotas for problem in tenant_quota_problems(each.tree)]
+    if problems:
+        raise BadInput("\n".join(problems))
+    try:
+        return offline_cluster(policy.tiers, [each.identified for each in objects])
+    except Refused as refused:
+        for each in objects:
+            try:
+                offline_cluster(policy.tiers, [each.tree])
+            except Refused as broken:
+                problems.append(f"{titled(each)}: {sentence(broken.refusal)}")
+        raise BadInput("\n".join(problems) or sentence(refused.refusal)) from None
+
+
+def in_all(cluster: ReadOnceCluster) -> ClusterAbout:
+    """Judge every object in that cluster."""
+    return lambda _: cluster
+
+
+def titled(document: Manifest) -> str:
+    return f"{document.source}: {document.kind}/{document.name}"
+
+
+async def judged_alone(
+    document: Document, cluster: ReadOnceCluster, policy: TierPolicy, held: Mapping[str, Holding] | None = None
+) -> Finding:
+    """The finding for an object as in Enforce. What it books is forgotten, so that the next one has the same room.
+
+    `held` are the pods that exist, by uid. Where no row counts them, one pod of each template tells it all.
+    """
+    tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
+    if tenant is None or not tenant.rows:
+        return await judge_at(cluster, policy).finding(document)
+    found, pods, ledger = held or {}, PodView(lambda _: None), MemoryLedger()
+    pods.observe_all(found)
+    theirs = {each.namespace for each in found.values() if cluster.known.tenant_name(each.namespace) == tenant.name}
+    ledger.store.set(tenant, rewritten(Account(namespaces=dict.fromkeys(theirs, "open")), pods))
+    return await judge_at(cluster, policy, ledger).finding(document)
+
+
+async def judged_quickly(document: Document, cluster: ReadOnceCluster, policy: TierPolicy) -> Finding:
+    """Judge an object with one pod of each template, because a whole workload has room or not.
+
+    Only where a tenant's pods are demoted may they differ: then each is judged.
+    """
+    tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
+    if tenant is not None and tenant.demotes:
+        return await judged_alone(document, cluster, policy)
+    return await judge_at(cluster, policy).finding(document)

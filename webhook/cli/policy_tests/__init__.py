@@ -1,31 +1,168 @@
-"""`gpu-tiers test`: whether a policy does what its tests expect."""
+"""`gpu-tiers test`: whether a policy does what its tests expect.
+
+1. `cases_of` makes the cases of a suite ready: the policy, the cluster, the object that is applied, what others hold.
+2. Each is judged and compared. 3. `report` says what differs.
+"""
 
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
-from webhook.cli.junit import JUnitCase, JUnitSuite, as_junit
-from webhook.cli.manifests.documents import BadInput
-from webhook.cli.manifests.finding import verdict_of
-from webhook.cli.manifests.offline import judged_alone
+from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.finding import is_fact, verdict_of
+from webhook.cli.manifests.judge import cluster_of, judged_alone
 from webhook.cli.output import Answer, Form, Table, fail, write
-from webhook.cli.policy_tests.cases import SuiteCase, cases_of
-from webhook.cli.policy_tests.suite import ExpectSection, all_of, suites
+from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
+from webhook.cluster.offline import ReadOnceCluster
+from webhook.config.errors import ConfigError
+from webhook.config.load import load, preset_policy
+from webhook.ledger.protocol import Holding
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.refusal import AdmissionWarning
+from webhook.policy.quota.charges import Charge
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint.snapshot import number_of
 from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import has_shown_id, sentence
 
+
+class SuiteCase(msgspec.Struct, frozen=True):
+    """One case, ready to be judged. `where` is its file and line, `held` a pod for each row in use."""
+
+    suite: Suite
+    fields: CaseSection
+    where: str
+    document: Document
+    cluster: ReadOnceCluster
+    policy: TierPolicy
+    held: dict[str, Holding]
+
+
+def cases_of(suite: Suite) -> list[SuiteCase]:
+    """Return the cases of a suite. Raises BadInput with every mistake."""
+    # 1. The policy.
+    name = suite.fields.policy
+    field = "preset" if name is None else "policy"
+    try:
+        policy = preset_policy(suite.fields.preset) if name is None else load(suite.file.parent / name)
+    except ConfigError as error:
+        raise _at(f"{suite.at(field)}: {field}", error) from None
+
+    # 2. What the tenants' files hold. It is read once, so that a mistake is reported once.
+    world: list[Document] = []
+    for number, tenants in enumerate(suite.fields.tenants):
+        try:
+            world += read_documents(suite.file.parent / tenants)
+            cluster_of(policy, world)
+        except BadInput as bad:
+            raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
+
+    # 3. The cases.
+    return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
+
+
+def _at(where: str, problem: Exception) -> BadInput:
+    """The problem, each of its lines with the place."""
+    return BadInput("\n".join(f"{where}: {line}" for line in str(problem).splitlines()))
+
+
+@lru_cache(maxsize=256)
+def read_documents(path: Path) -> tuple[Document, ...]:
+    return tuple(documents(str(path)))
+
+
+def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: Sequence[Document]) -> SuiteCase:
+    where = suite.at("cases", number)
+    try:
+        beside, document = _applied(suite, case, where, policy)
+        cluster = cluster_of(policy, (*world, *beside, document))
+    except BadInput as bad:
+        raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
+    problems = [
+        f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
+        for place, problem in missing_references(case, document, cluster, policy)
+    ]
+    if problems:
+        raise BadInput("\n".join(problems))
+    held = {
+        f"in-use-{index}": Holding(
+            document.namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{index}"
+        )
+        for index, row in enumerate(case.used)
+    }
+    return SuiteCase(suite, case, where, document, cluster, policy, held)
+
+
+def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
+    """The other objects of the file, and the object that is judged."""
+    if isinstance(case.workload, dict):
+        found: tuple[Document, ...] = (Document.of(where, case.workload),)
+    else:
+        found = read_documents(suite.file.parent / case.workload)
+    # The object of that name, else the only workload.
+    ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
+    there = [each for each in found if each.group_kind in ours] or [each for each in found if not is_fact(each)]
+    if case.object is not None:
+        there = [each for each in found if _title(each) == case.object]
+    if len(there) != 1:
+        several = f"holds {len(there)} workloads; name one in `object`: {', '.join(map(_title, there))}"
+        none = (
+            f"holds no {case.object}; it holds {', '.join(map(_title, found))}" if case.object else "holds no workload"
+        )
+        raise BadInput(several if there else none)
+    chosen = there[0]
+    beside = tuple(each for each in found if each is not chosen)
+    if case.namespace is None:
+        return beside, chosen
+    own = chosen.metadata.get("namespace")
+    if own not in (None, "", case.namespace):
+        raise BadInput(f"its namespace is {own}, but the case says {case.namespace}; write one of them")
+    placed = {**chosen.tree, "metadata": {**chosen.metadata, "namespace": case.namespace}}
+    return beside, replace(chosen, tree=placed)
+
+
+def _title(document: Document) -> str:
+    return f"{document.kind}/{document.name}"
+
+
+def missing_references(
+    case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
+) -> Iterator[tuple[Place, str]]:
+    """Yield a sentence on each unknown name, with the field's place in the case."""
+    tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
+    if case.expect.tier is not None:
+        yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")
+    if case.used and cluster.known.tenant_name(document.namespace) is None:
+        yield ("used",), f"used: no tenant selects namespace {document.namespace}, so nothing is counted there"
+    for number, row in enumerate(case.used):
+        way = f"used[{number}]"
+        if row.tier is not None:
+            yield from _unknown(("used", number, "tier"), f"{way}.tier", row.tier, tiers, "tier")
+        if row.resource_flavor is not None:
+            place = ("used", number, "resourceFlavor")
+            yield from _unknown(place, f"{way}.resourceFlavor", row.resource_flavor, flavors, "resource flavor")
+
+
+def _unknown(place: Place, field: str, value: str, known: list[str], what: str) -> Iterator[tuple[Place, str]]:
+    if value not in known:
+        there = f"write one of {', '.join(known)}" if known else f"the policy has no {what}"
+        yield place, f'{field}: "{value}" is no {what} of the policy; {there}'
+
+
 FAILED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A field that is not as expected."""
 
     field: str
@@ -44,6 +181,15 @@ class Result:
     @property
     def passed(self) -> bool:
         return not self.differences
+
+    @property
+    def line(self) -> int:
+        return int(self.case.where.rpartition(":")[2])
+
+    @property
+    def object(self) -> str:
+        document = self.case.document
+        return f"{document.kind} {document.namespace}/{document.name}"
 
 
 def run_tests(
@@ -112,15 +258,11 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
         any(_is(each, warning) for each in wanted) for warning in told
     )
     if expect.warnings is not None and not as_expected:
-        yield Difference("warnings", _listed(expect.warnings), _listed(verdict.warnings))
+        yield Difference("warnings", "; ".join(expect.warnings) or NONE, "; ".join(verdict.warnings) or NONE)
 
 
 def _is(wanted: str, warning: AdmissionWarning) -> bool:
     return (has_shown_id(warning) and warning.id == wanted) or wanted in sentence(warning)
-
-
-def _listed(warnings: Sequence[str]) -> str:
-    return "; ".join(warnings) or NONE
 
 
 def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
@@ -129,55 +271,39 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     The summary is such as: `12 cases in 2 suites: 11 passed, 1 failed`.
     """
     shown = [each for each in results if not (fail_only and each.passed)]
-    failures = [_failure(each) for each in shown if not each.passed]
     rows = [
-        (str(each.case.suite.file), each.case.fields.name, _object(each), "pass" if each.passed else "FAIL")
+        (str(each.case.suite.file), each.case.fields.name, each.object, "pass" if each.passed else "FAIL")
         for each in shown
     ]
-    cases = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
+    tables = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
+    for each in (result for result in shown if not result.passed):
+        told = [(differs.field, differs.expected, differs.actual) for differs in each.differences]
+        why = [("why", "", each.verdict.decided_by)] if each.verdict.decided_by else []
+        title = f"{each.case.where}: {each.case.fields.name}"
+        tables.append(Table(("Field", "Expected", "Actual"), [*told, *why], title))
     failed = sum(not each.passed for each in results)
     value = {"passed": len(results) - failed, "failed": failed, "cases": [_record(each) for each in shown]}
-    where = (
-        f"{number_of(len(results), 'case')} in {number_of(len({each.case.suite.file for each in results}), 'suite')}"
-    )
-    return Answer(value, (*cases, *failures), (f"{where}: {value['passed']} passed, {failed} failed",))
+    suites_run = number_of(len({each.case.suite.file for each in results}), "suite")
+    summary = f"{number_of(len(results), 'case')} in {suites_run}: {value['passed']} passed, {failed} failed"
+    return Answer(value, tables, (summary,))
 
 
 def _junit_case(result: Result) -> JUnitCase:
     told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
     why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
     text = "\n".join((*told, *why))
-    case = result.case
-    failed: dict[str, Any] = {} if result.passed else {"tag": "failure", "text": text, "kind": "failure"}
-    return JUnitCase(case.fields.name, str(case.suite.file), _line(result), **failed)
-
-
-def _object(result: Result) -> str:
-    document = result.case.document
-    return f"{document.kind} {document.namespace}/{document.name}"
-
-
-def _failure(result: Result) -> Table:
-    rows = [(each.field, each.expected, each.actual) for each in result.differences]
-    if result.verdict.decided_by:
-        rows.append(("why", "", result.verdict.decided_by))
-    return Table(("Field", "Expected", "Actual"), rows, f"{result.case.where}: {result.case.fields.name}")
+    case = JUnitCase(result.case.fields.name, str(result.case.suite.file), result.line)
+    return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
 
 
 def _record(result: Result) -> dict[str, Any]:
     case = result.case
     return {
         "suite": str(case.suite.file),
-        "line": _line(result),
+        "line": result.line,
         "name": case.fields.name,
-        "object": _object(result),
+        "object": result.object,
         "passed": result.passed,
-        "differences": [
-            {"field": each.field, "expected": each.expected, "actual": each.actual} for each in result.differences
-        ],
+        "differences": result.differences,
         "actual": result.verdict.as_json(),
     }
-
-
-def _line(result: Result) -> int:
-    return int(result.case.where.rpartition(":")[2])

@@ -22,6 +22,7 @@ from webhook.config.sections import Section
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
+from webhook.objects.view import listed, mapped
 from webhook.policy.values.tier_policy import HookKind
 from webhook.report.object_verdict import VerdictName
 
@@ -214,7 +215,7 @@ def _read(file: Path) -> Suite:
     if len(found) != 1 or not isinstance(found[0], dict):
         raise BadInput(f"{file}: not a TierPolicyTest: expected one mapping with apiVersion, kind and cases")
     lines = dict(_lines(yaml.compose(text, Loader=yaml.SafeLoader)))
-    problems = [*missing_files(file.parent, found[0])]
+    problems = [*_missing_files(file.parent, found[0])]
     try:
         fields = SuiteSection.model_validate(found[0])
     except ValidationError as error:
@@ -257,16 +258,12 @@ def _line(lines: dict[Place, int], place: Place) -> int:
     return lines[place]
 
 
-def missing_files(folder: Path, tree: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+def _missing_files(folder: Path, tree: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """Yield a sentence on each path that leads nowhere, with the field's place. Paths start at the folder."""
     names: list[tuple[Place, object]] = [(("policy",), tree.get("policy"))]
-    names += [(("tenants", number), name) for number, name in enumerate(_list(tree.get("tenants")))]
-    for number, case in enumerate(_list(tree.get("cases"))):
-        names.append((("cases", number, "workload"), case.get("workload") if isinstance(case, dict) else None))
+    names += [(("tenants", number), name) for number, name in enumerate(listed(tree.get("tenants")))]
+    cases = enumerate(listed(tree.get("cases")))
+    names += [(("cases", number, "workload"), mapped(case).get("workload")) for number, case in cases]
     for place, name in names:
         if name and isinstance(name, str) and not os.path.exists(folder / name):  # noqa: PTH110 - any name at all
             yield place, f"{field_path(place)}: {folder / name}: there is no such file or folder"
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

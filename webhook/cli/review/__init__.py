@@ -13,18 +13,16 @@ import typer
 import yaml
 from rich.console import Console
 
+from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit, as_sarif
 from webhook.cli.cluster.installed import policy_in
-from webhook.cli.junit import JUnitCase, JUnitSuite, as_junit
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
-from webhook.cli.manifests.documents import BadInput, Document, called, documents
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, called, documents
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.manifests.judge import Judge
-from webhook.cli.manifests.left_out import LeftOut
-from webhook.cli.manifests.offline import cluster_of, judge_at, titled
+from webhook.cli.manifests.judge import Judge, cluster_of, judge_at, titled
 from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT, fail, versioned
-from webhook.cli.progress import Steps
+from webhook.cli.progress import counted
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
@@ -62,11 +60,10 @@ class Report:
 
     @property
     def shown(self) -> list[Finding]:
-        return [each for each in self.findings if not self.only or self._wanted(each)]
-
-    def _wanted(self, finding: Finding) -> bool:
-        refused, warned = not finding.allowed, bool(finding.warnings)
-        return (refused and Only.REFUSED in self.only) or (warned and Only.WARNED in self.only)
+        refused, warned = (each in self.only for each in Only)
+        if not self.only:
+            return list(self.findings)
+        return [each for each in self.findings if (refused and not each.allowed) or (warned and each.warnings)]
 
 
 class ReviewOptions(msgspec.Struct, frozen=True):
@@ -133,8 +130,7 @@ def _report(asked: ReviewOptions) -> Report:
     policy = policy_in(asked.policy)
     objects = [with_served_version(each, policy.kinds) for each in inputs.read()]
     cluster = cluster_of(policy, [*world, *objects])
-    notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
-    notes += [*_tenant_notes(cluster, policy, [*world, *objects]), *_without_tenant(cluster, policy, objects, world)]
+    notes = list(_notes(cluster, policy, objects, world))
     findings = asyncio.run(_findings(judge_at(cluster, policy), objects))
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
@@ -142,13 +138,7 @@ def _report(asked: ReviewOptions) -> Report:
 
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
-    found: list[Finding] = []
-    with Steps() as steps:
-        steps.begin("judging", len(asked))
-        for document in asked:
-            found.append(_with_invalid(await judge.finding(document), judge.policy))
-            steps.done()
-    return found
+    return [_with_invalid(await judge.finding(each), judge.policy) for each in counted("judging", asked)]
 
 
 def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
@@ -158,65 +148,62 @@ def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
     return msgspec.structs.replace(finding, invalid=invalid, inside=inside)
 
 
-def _tenant_notes(cluster: ReadOnceCluster, policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
-    """Yield the warnings that whoever applies these TenantQuotas and Namespaces gets; nothing is in use yet."""
-    tenants = {each.name: (each, read_tenant(each.tree)) for each in world if each.group_kind == TENANT_QUOTA}
+def _notes(
+    cluster: ReadOnceCluster, policy: TierPolicy, asked: Sequence[Document], world: Sequence[Document]
+) -> Iterator[str]:
+    """Yield what is odd about the tenants and namespaces that the objects are judged by."""
+    every = [*world, *asked]
+    yield from (f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings)
+
+    # 1. The warnings that whoever applies these TenantQuotas and Namespaces gets; nothing is in use yet.
+    tenants = {each.name: (each, read_tenant(each.tree)) for each in every if each.group_kind == TENANT_QUOTA}
     for document, tenant in tenants.values():
         others = [other for _, other in tenants.values() if other is not tenant]
         for warning in tenant_warnings(tenant, others, cluster.known.namespaces(), lambda *_: {}, policy):
             yield f"{titled(document)}: {sentence(warning)}"
-    for document in (each for each in world if each.group_kind == NAMESPACE):
+    given = [each for each in every if each.group_kind == NAMESPACE]
+    for document in given:
         labels = view(document.tree, Named).metadata.labels
         for warning in namespace_warnings(labels, policy, [tenant for _, tenant in tenants.values()]):
             yield f"{titled(document)}: {sentence(warning)}"
 
-
-def _without_tenant(
-    cluster: ReadOnceCluster, policy: TierPolicy, asked: Sequence[Document], world: Sequence[Document]
-) -> Iterator[str]:
-    """Notes on workloads' namespaces that no tenant selects, if there are tenants: a Namespace may be missing."""
+    # 2. Workloads' namespaces that no tenant selects, if there are tenants: a Namespace may be missing.
     denied = policy.namespaces_without_tenant == "Deny"
     so = "pods with GPUs or a tier are refused there" if denied else "no ceiling and no quota applies there"
-    given = {each.name for each in (*world, *asked) if each.group_kind == NAMESPACE}
     names = {each.namespace for each in asked if each.group_kind in policy.kinds.by_kind}
     for name in sorted(names) if cluster.known.tenants() else ():
         if cluster.known.tenant_name(name) is None:
-            advice = ". If one should, give the Namespace, with its labels, to --tenants" if name not in given else ""
+            missing = name not in {each.name for each in given}
+            advice = ". If one should, give the Namespace, with its labels, to --tenants" if missing else ""
             yield f"no tenant selects namespace {name}, so {so}{advice}"
 
 
 def write_report(report: Report, form: ReviewForm) -> None:
     """Write it to stdout; what a form has no place for goes to stderr."""
-    if form == "text":
-        console = Console()
-        for finding in report.shown:
-            as_text(finding, console)
-        end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
-        sys.stdout.writelines(f"{line}\n" for line in end)
-        if any(warning.id in WARNINGS for each in report.shown for warning in each.told):
-            sys.stdout.write(f"what each warning means, by its id: {address('docs/warnings.md')}\n")
-        return
-    sys.stdout.writelines(_written(report, form))
-    if form in ("json", "yaml"):
-        sys.stderr.writelines(f"{each.what}: {each}\n" for each in report.left_out)
-
-
-def _written(report: Report, form: ReviewForm) -> Iterator[str]:
+    left_out = [f"{each.what}: {each}" for each in report.left_out]
     match form:
+        case "text":
+            console = Console()
+            for finding in report.shown:
+                as_text(finding, console)
+            end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
+            sys.stdout.writelines(f"{line}\n" for line in end)
+            if any(warning.id in WARNINGS for each in report.shown for warning in each.told):
+                sys.stdout.write(f"what each warning means, by its id: {address('docs/warnings.md')}\n")
         case "json":
-            yield from (f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)
+            sys.stdout.writelines(f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)
         case "yaml":
             for each in report.shown:
                 built = msgspec.to_builtins(_whole(each))
-                yield "---\n" + yaml.dump(built, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
+                text = yaml.dump(built, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
+                sys.stdout.write(f"---\n{text}")
         case "junit":
             # A refusal is a failure, what is left alone skipped.
-            left_out = [f"{each.what}: {each}" for each in report.left_out]
-            yield as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, report.shown)), left_out)], SUITE)
+            sys.stdout.write(as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, report.shown)), left_out)], SUITE))
         case _:
-            from webhook.cli.review.sarif import as_sarif  # noqa: PLC0415 - its importlib.metadata takes long
-
-            yield as_sarif(report.shown, report.left_out)
+            sys.stdout.write(as_sarif(report.shown, report.left_out))
+    if form in ("json", "yaml"):
+        sys.stderr.writelines(f"{each}\n" for each in left_out)
 
 
 def _whole(finding: Finding) -> dict[str, Any]:

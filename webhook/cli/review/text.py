@@ -9,25 +9,22 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.admission.review import flat
+from webhook.cli.manifests.documents import LeftOut
 from webhook.cli.manifests.finding import Finding, is_fact
-from webhook.cli.manifests.left_out import LeftOut
 from webhook.config.yaml_text import Dumper
-from webhook.objects.view import Tree
+from webhook.objects.view import Tree, at
 from webhook.policy.values.tier_policy import Grade
 from webhook.sentences.sentence import sentence
 
-FACT = "it is used to review the other objects"
-NAMELESS = "it has no name, so no other object can name it"
 UNKNOWN = (
     "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
     "they are created"
 )
-MAKES_NONE = "its kind makes no pods"
-BY_SHAPE = "; this is what its shape tells:"
 UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
-_STYLE = {"+": "green", "-": "red"}
+_REFUSED = dict.fromkeys(("invalid", "refused", "its pod refused"), "bold red")
+_STYLE = {"+": "green", "-": "red", "note": "yellow", "warning": "yellow", **_REFUSED}
 
 
 def as_text(finding: Finding, console: Console) -> None:
@@ -42,32 +39,28 @@ def _lines(finding: Finding) -> Iterator[Text]:
     where = "" if finding.path else f" ({finding.document.source})"
     yield Text.assemble(_plain(finding.title, "bold"), _plain(where, "dim"))
     if not finding.known and finding.parts:
-        yield from _by_shape(finding)
+        # The webhook is not asked about the object, but about each part of it.
+        yield from _refusals(finding)
+        yield _plain(f"  {_unknown(finding)}; this is what its shape tells:")
+        for part in finding.parts:
+            yield _plain(f"  {part.path}:")
+            yield from (Text("  ") + line for line in _lines(part))
         return
     if finding.verdict.assignment is None and finding.allowed:
         yield _plain(f"  left alone: {left_alone(finding)}")
-        yield from (Text.assemble("  ", ("warning", "yellow"), ": ", _plain(each)) for each in finding.warnings)
+        yield from (_fact("warning", each) for each in finding.warnings)
         return
-    for name, style, text in _facts(finding):
-        yield Text.assemble("  ", (name, style), ": ", _plain(text))
+    yield from _facts(finding)
     for part in (finding, *finding.pods):
         if part.verdict.refusal is None and part.patch:
             yield from _diff(part)
 
 
-def _by_shape(finding: Finding) -> Iterator[Text]:
-    """Yield an object that the webhook is not asked about, and each part that it will be asked about."""
-    yield from (Text.assemble("  ", (name, style), ": ", _plain(text)) for name, style, text in _refusals(finding))
-    yield _plain(f"  {_unknown(finding)}{BY_SHAPE}")
-    for part in finding.parts:
-        yield _plain(f"  {part.path}:")
-        yield from (Text("  ") + line for line in _lines(part))
-
-
 def left_alone(finding: Finding) -> str:
     document = finding.document
     if is_fact(document):
-        return FACT if document.metadata.get("name") else NAMELESS
+        named = bool(document.metadata.get("name"))
+        return "it is used to review the other objects" if named else "it has no name, so no other object can name it"
     evidence = f" ({finding.evidence})" if finding.evidence else ""
     if not finding.known:
         return f"{_unknown(finding)}{evidence}"
@@ -82,46 +75,47 @@ def _unknown(finding: Finding) -> str:
     """Say why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
     group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
-    return MAKES_NONE if own and not finding.parts else UNKNOWN
+    return "its kind makes no pods" if own and not finding.parts else UNKNOWN
 
 
-def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
+def _facts(finding: Finding) -> Iterator[Text]:
     assignment = finding.verdict.assignment
-    yield "tier", "", assignment.tier.name if assignment and assignment.tier else "-"
+    yield _fact("tier", assignment.tier.name if assignment and assignment.tier else "-")
     if assignment is not None:
-        yield "why", "", f"{assignment.step}: {sentence(assignment.reason)}"
-    yield "type", "", str(finding.evidence) if finding.evidence else "unknown"
+        yield _fact("why", f"{assignment.step}: {sentence(assignment.reason)}")
+    yield _fact("type", str(finding.evidence) if finding.evidence else "unknown")
     if assignment is not None and assignment.trace:
-        yield "trace", "", " | ".join(map(sentence, assignment.trace))
+        yield _fact("trace", " | ".join(map(sentence, assignment.trace)))
     parts = finding.pods or (finding,)
     hooks = [
         (hook, f" in {', '.join(hook.containers)}" if hook.containers else "") for part in parts if (hook := part.hook)
     ]
     said = dict.fromkeys(f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace" for hook, where in hooks)
-    yield from (("hook", "", each) for each in said)
+    yield from (_fact("hook", each) for each in said)
     placements = dict.fromkeys(part.verdict.placement for part in parts if part.verdict.placement)
-    yield from (("placement", "", each) for each in placements)
+    yield from (_fact("placement", each) for each in placements)
     if finding.document.placeholders:
-        yield (
-            "note",
-            "yellow",
-            f"{', '.join(finding.document.placeholders)} read as its default, else as 1, because a number is needed",
-        )
-    yield from (("note", "yellow", note) for note in finding.notes)
-    yield from (("warning", "yellow", warning) for warning in finding.warnings)
+        placeholders = ", ".join(finding.document.placeholders)
+        yield _fact("note", f"{placeholders} read as its default, else as 1, because a number is needed")
+    yield from (_fact("note", note) for note in finding.notes)
+    yield from (_fact("warning", warning) for warning in finding.warnings)
     yield from _refusals(finding)
 
 
-def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
+def _fact(name: str, text: str) -> Text:
+    return Text.assemble("  ", (name, _STYLE.get(name, "")), ": ", _plain(text))
+
+
+def _refusals(finding: Finding) -> Iterator[Text]:
     own, whole = finding.verdict.refusal, finding.verdict.over_quota
-    yield from (("invalid", "bold red", sentence(each)) for each in finding.invalid)
+    yield from (_fact("invalid", sentence(each)) for each in finding.invalid)
     if own:
-        yield "refused", "bold red", sentence(own)
+        yield _fact("refused", sentence(own))
     # what one pod is offered is nothing for a whole that has no room
     of_pods = (pod.verdict.refusal for pod in finding.pods if not (whole and pod.verdict.over_quota))
     for refusal in dict.fromkeys(of_pods):
         if refusal and not (own and own.same_elsewhere(refusal)):  # the workload's own names the template's path
-            yield "its pod refused", "bold red", sentence(refusal)
+            yield _fact("its pod refused", sentence(refusal))
 
 
 def _plain(text: str, style: str = "") -> Text:
@@ -130,7 +124,7 @@ def _plain(text: str, style: str = "") -> Text:
 
 
 def _diff(finding: Finding) -> Iterator[Text]:
-    trees = map(_without_long_notes, (finding.before, finding.after))
+    trees = map(_without_long_notes, (finding.document.tree, finding.after))
     written = (yaml.dump(each, Dumper=_Dumper, sort_keys=False, width=4096) for each in trees)
     before, after = (each.splitlines() for each in written)
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
@@ -146,13 +140,12 @@ LONGEST_NOTE = 40
 
 def _without_long_notes(tree: Tree) -> Tree:
     """Shorten long annotations: the listener's text would fill twenty pages."""
-    metadata = tree.get("metadata")
-    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
-    if not isinstance(metadata, dict) or not isinstance(notes, dict):
+    notes = at(tree, "metadata.annotations")
+    if not isinstance(notes, dict):
         return tree
     sizes = {key: str(text).count("\n") for key, text in notes.items()}
     short = {key: f"({sizes[key]:,} lines)" if sizes[key] > LONGEST_NOTE else text for key, text in notes.items()}
-    return {**tree, "metadata": {**metadata, "annotations": short}}
+    return {**tree, "metadata": {**tree["metadata"], "annotations": short}}
 
 
 class _Dumper(Dumper):
@@ -181,29 +174,25 @@ def summary(
     `tenants`: whether any were given.
     """
     if len(findings) > 1 or not shown:
-        yield from _of_many(findings, tenants=tenants)
+        refused = [each for each in findings if not each.allowed]
+        tiered = [each for each in findings if each.allowed and each.tiered]
+        alone = len(findings) - len(tiered) - len(refused)
+        objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
+        yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
+        if tiered:
+            counts = Counter(each.evidence.grade for each in tiered if each.evidence)
+            told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
+            yield f"types of those with a tier: {', '.join((*told, f'{len(tiered) - counts.total()} unknown'))}"
+        yield from (f"refused: {_name(each)}" for each in refused)
+        if (tiered or refused) and not tenants:
+            yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
+        yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
+        yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
     for what in ("left out", "broken"):
         its = [each for each in left_out if each.what == what]
         if its:
             yield f"{len(its)} {what}:"
         yield from (f"  {each}" for each in its)
-
-
-def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
-    refused = [each for each in findings if not each.allowed]
-    tiered = [each for each in findings if each.allowed and each.tiered]
-    alone = len(findings) - len(tiered) - len(refused)
-    objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
-    yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
-    if tiered:
-        counts = Counter(each.evidence.grade for each in tiered if each.evidence)
-        told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
-        yield f"types of those with a tier: {', '.join((*told, f'{len(tiered) - counts.total()} unknown'))}"
-    yield from (f"refused: {_name(each)}" for each in refused)
-    if (tiered or refused) and not tenants:
-        yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
-    yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
-    yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:

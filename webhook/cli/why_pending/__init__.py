@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import policy_in_force
-from webhook.cli.cluster.named_object import kind_and_name, object_named
-from webhook.cli.cluster.one_object import AskedCluster, asked_cluster, eviction_of
+from webhook.cli.cluster.one_object import AskedCluster, asked_cluster, eviction_of, kind_and_name, object_named
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain import PolicyOption, What
 from webhook.cli.manifests.documents import BadInput, Document

@@ -31,8 +31,17 @@ from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
-from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_for
+from webhook.report.pending import (
+    EVICTS_NOBODY,
+    DeviceUse,
+    GpuHolder,
+    NodeForPod,
+    Room,
+    Waiting,
+    merged,
+    room_by_devices,
+    room_for,
+)
 from webhook.report.waiting import WhyPending, lacks_a_volume, scheduler_says
 from webhook.sentences.sentence import told
 

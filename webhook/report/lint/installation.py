@@ -46,9 +46,8 @@ def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find webhooks behind a Service without a CA; one behind a URL may have a certificate that everybody trusts."""
     for each in _ours(snapshot):
-        empty = [
-            entry.name for entry in each.webhooks if entry.client_config.service and not entry.client_config.ca_bundle
-        ]
+        configs = [(entry.name, entry.client_config) for entry in each.webhooks]
+        empty = [name for name, config in configs if config.service and not config.ca_bundle]
         if empty:
             what = f"{len(empty)} of {number_of(len(each.webhooks), 'webhook')} without caBundle"
             yield Mistake(str(each), f"{what}: {some_of(empty)}")
@@ -149,18 +148,16 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 @rule("policy-not-taken", Severity.ERROR, "policy_in_force", line="policy")
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report why the leader did not take the policy file."""
-    found = snapshot.installed
-    told = found.published
-    if told and found.gone:
-        kept = f"that of {told.since} stays in force"
-        yield Mistake(f"ConfigMap {found.where}", f"does not exist, so no new replica can start; {kept}")
-    elif told and told.problem and told.digest == digest_of(found.file):
+    found, told = snapshot.installed, snapshot.installed.published
+    if told is None or not (found.gone or told.problem):
+        return
+    kept = f"that of {told.since} stays in force" if told.since or found.gone else "none is in force"
+    what = f"was not taken, {kept}: {clauses_once(told.problem)}"
+    if found.gone:
+        what = f"does not exist, so no new replica can start; {kept}"
+    elif told.digest == digest_of(found.file):
         what = f"in force since {told.since}, but not as it should be: {clauses_once(told.problem)}"
-        yield Mistake(f"ConfigMap {found.where}", what)
-    elif told and told.problem:
-        since = told.since
-        kept = f"that of {since} stays in force" if since else "none is in force"
-        yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {clauses_once(told.problem)}")
+    yield Mistake(f"ConfigMap {found.where}", what)
 
 
 @rule("policy-not-yet-taken", Severity.WARNING, "policy_in_force", line="policy")

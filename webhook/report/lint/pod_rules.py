@@ -16,7 +16,7 @@ from webhook.policy.placement import UNNAMED
 from webhook.policy.values.tier_policy import Hook
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.rule import Mistake, Severity, rule
-from webhook.report.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, number_of, some_of
+from webhook.report.lint.snapshot import ClusterSnapshot, Taken, number_of, some_of
 
 AUTOSCALER_SECONDS = 600
 """Cluster Autoscaler's --max-graceful-termination-sec, unless it is told otherwise."""
@@ -31,12 +31,11 @@ _GIB = Decimal(1024) ** 3
 @rule("training-without-hook", Severity.WARNING, "pods")
 def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find training pods without the policy's hook, unless an annotation names a hook, or none."""
-    due = ((pod, _hook_of(pod.tier, snapshot)) for pod in _training(snapshot) if not pod.hook_asked)
-    bare = (
-        pod
-        for pod, hook in due
-        if (pod.grace < hook.seconds if hook.kind == "sigterm" else hook.kind != "none" and not pod.hook)
-    )
+    bare = []
+    for pod in (each for each in _training(snapshot) if not each.hook_asked):
+        hook = _hook_of(pod.tier, snapshot)
+        if pod.grace < hook.seconds if hook.kind == "sigterm" else hook.kind != "none" and not pod.hook:
+            bare.append(pod)
     for made_by, pods in _by_maker(bare):
         hook = _hook_of(pods[0].tier, snapshot)
         lacks = f"no grace for a save of {hook.seconds} s" if hook.kind == "sigterm" else "no preStop"
@@ -63,9 +62,9 @@ def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 @rule("hook-failed", Severity.WARNING, "failed_hooks")
 def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report the kubelet's events about hooks that failed; a cluster keeps them for an hour."""
-    for failed in snapshot.failed_hooks:
-        times = "" if failed.times == 1 else f", {failed.times} times"
-        yield Mistake(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
+    for (namespace, pod), count in snapshot.failed_hooks.items():
+        times = "" if count == 1 else f", {count} times"
+        yield Mistake(f"Pod/{pod} in {namespace}", f"the kubelet reported FailedPreStopHook{times}")
 
 
 @rule("pod-on-lost-node", Severity.WARNING, "pods", "nodes", "lost_pods")
@@ -174,9 +173,8 @@ def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         free = node.gpus - taken.gpus
         short = list(_short(node, taken)) if node.open and free >= 1 else []
         if short:
-            yield Mistake(
-                f"Node/{node.name}", f"{written(free)} of {written(node.gpus)} GPUs free, with {some_of(short)}"
-            )
+            what = f"{written(free)} of {written(node.gpus)} GPUs free, with {some_of(short)}"
+            yield Mistake(f"Node/{node.name}", what)
 
 
 @rule("gpus-in-pieces", Severity.WARNING, "nodes", "pods")
@@ -199,10 +197,16 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find PodGroups that pods outside any group may evict in part."""
     if snapshot.version != BREAKS_GANGS:
         return
-    ranks = _ranks(snapshot)
+    of_pods: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for pod in snapshot.pods:
+        key = pod.namespace, pod.group
+        of_pods[key] = max(of_pods[key], pod.priority)
+    # Kubernetes 1.36 keeps no priority on a group unless a gate is on: then it is the highest of its pods'.
+    groups = ((each.metadata, each.spec.priority) for each in snapshot.pod_groups if each.goes_whole)
+    whole = [(found, priority or of_pods[found.namespace, found.name]) for found, priority in groups]
     alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]
-    above = {rank: [pod for pod in alone if pod.priority > rank] for rank in set(ranks.values())}
-    for group, rank in ranks.items():
+    above = {rank: [pod for pod in alone if pod.priority > rank] for rank in {rank for _, rank in whole}}
+    for group, rank in whole:
         if above[rank]:
             what = f"{number_of(len(above[rank]), 'pod')} outside any PodGroup may evict it: {_makers(above[rank])}"
             yield Mistake(f"PodGroup/{group.name} in {group.namespace}", what)
@@ -218,19 +222,6 @@ def _short(node: GpuNode, taken: Taken) -> Iterator[str]:
 
 def _rounded(number: Decimal) -> str:
     return written(round(max(number, Decimal(0)), 1))
-
-
-def _ranks(snapshot: ClusterSnapshot) -> dict[PodGroupSeen, int]:
-    """Return the priority of each group that is evicted whole.
-
-    Kubernetes 1.36 keeps no priority on a group unless a gate is on: then it is the highest of its pods'.
-    """
-    of_pods: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for pod in snapshot.pods:
-        key = pod.namespace, pod.group
-        of_pods[key] = max(of_pods[key], pod.priority)
-    whole = (group for group in snapshot.pod_groups if group.whole)
-    return {group: group.priority or of_pods[group.namespace, group.name] for group in whole}
 
 
 def _makers(pods: Iterable[PodSummary]) -> str:

@@ -1,11 +1,9 @@
 """Rules about quotas: what tenants may use, what there is, what counts as a GPU, and quota that is used by no work."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import chain
-from typing import NamedTuple
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written, written_gpus
@@ -53,9 +51,8 @@ def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tenants that demote and have no tier to demote to; whoever applies one is warned, too."""
     for each in snapshot.tenants:
         if each.tenant is not None and demotes_nowhere(each.tenant, snapshot.policy):
-            yield Mistake(
-                f"TenantQuota/{each.name}", "spec.onExceed: Demote, and no row has an allowed tier below its own"
-            )
+            what = "spec.onExceed: Demote, and no row has an allowed tier below its own"
+            yield Mistake(f"TenantQuota/{each.name}", what)
 
 
 @rule("demote-without-effect", Severity.WARNING, "tenants")
@@ -164,58 +161,45 @@ def _why(found: DeviceClass) -> str:
     return f"{told}, its profile {found.profile}" if found.may_be_gpus and found.profile else told
 
 
-class Using(NamedTuple):
-    """A pod that uses a tenant's quota, and the rows that count it, the narrowest first."""
-
-    pod: PodSummary
-    tenant: str
-    rows: Sequence[QuotaRow]
-
-
 @rule("pending-for-hours", Severity.WARNING, "tenants", "namespaces", "pods")
 def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find workloads whose pods use quota without a node, with the scheduler's words on the oldest pod."""
-    by_workload = defaultdict[str, list[Using]](list)
-    for each in _using(snapshot):
-        by_workload[each.pod.made_by].append(each)
-    idle = _full_and_idle(chain.from_iterable(by_workload.values()))
+    ranked, labels = by_age(snapshot.in_force), {each.name: each.labels for each in snapshot.namespaces}
+    tenants = {namespace: tenant_among(ranked, labels.get(namespace, {})) for namespace in snapshot.pods_by_namespace}
+
+    # 1. The pods that use quota, with the rows that count each, the narrowest first. Pods behind our gate use nothing,
+    # and pods that are being deleted nothing soon.
+    by_workload = defaultdict[str, list[tuple[PodSummary, str, QuotaRow]]](list)
+    asked, running = defaultdict[tuple[str, QuotaRow], Decimal](Decimal), set[tuple[str, QuotaRow]]()
+    for pod in snapshot.pods:
+        tenant = tenants[pod.namespace]
+        if tenant is None or not pod.gpus or pod.held or pod.ends:
+            continue
+        rows = Charge(pod.gpus, pod.tier, pod.flavor).rows(tenant)
+        if rows:
+            by_workload[pod.made_by].append((pod, tenant.name, rows[0]))
+        for row in rows:
+            asked[tenant.name, row] += pod.gpus
+            if pod.node:
+                running.add((tenant.name, row))
+
+    # 2. The rows that are full and on which no pod has a node.
+    idle = {key for key, gpus in asked.items() if gpus >= key[1].hard and key not in running}
+
+    # 3. The workloads.
     for workload, its in by_workload.items():
-        waiting = [each for each in its if not each.pod.node and _age(each.pod, snapshot.now) > LONG]
+        waiting = [each for each in its if not each[0].node and _age(each[0], snapshot.now) > LONG]
         if not waiting:
             continue
-        first = min(waiting, key=lambda each: each.pod.created)
-        pod, row, tenant = first.pod, first.rows[0], first.tenant
+        pod, tenant_name, row = min(waiting, key=lambda each: each[0].created)
         those = "its pod has" if len(its) == 1 else f"{len(waiting)} of its {len(its)} pods have"
-        gpus = written_gpus(sum((each.pod.gpus for each in waiting), Decimal(0)))
-        full = f"; {row.subject} is full, and nothing runs on it" if (tenant, row) in idle else ""
-        used = f"using {gpus} of {row.subject} of tenant {tenant}{full}"
+        gpus = written_gpus(sum((each[0].gpus for each in waiting), Decimal(0)))
+        full = f"; {row.subject} is full, and nothing runs on it" if (tenant_name, row) in idle else ""
+        used = f"using {gpus} of {row.subject} of tenant {tenant_name}{full}"
         unasked = f"nothing yet (schedulerName: {pod.scheduler or 'default-scheduler'})"
         why = " ".join(pod.unscheduled.split()) or unasked
         age = long_time(_age(pod, snapshot.now))
         yield Mistake(workload, f"{those} had no node for {age}, {used}. The scheduler says: {why}")
-
-
-def _full_and_idle(using: Iterable[Using]) -> frozenset[tuple[str, QuotaRow]]:
-    """Return the rows of tenants that are full and on which no pod has a node."""
-    asked, running = defaultdict[tuple[str, QuotaRow], Decimal](Decimal), set[tuple[str, QuotaRow]]()
-    for each in using:
-        for row in each.rows:
-            asked[each.tenant, row] += each.pod.gpus
-            if each.pod.node:
-                running.add((each.tenant, row))
-    return frozenset(key for key, gpus in asked.items() if gpus >= key[1].hard and key not in running)
-
-
-def _using(snapshot: ClusterSnapshot) -> Iterator[Using]:
-    """Yield the pods that use quota. Pods behind our gate use nothing, and pods that are being deleted nothing soon."""
-    ranked, labels = by_age(snapshot.in_force), {each.name: each.labels for each in snapshot.namespaces}
-    tenants = {namespace: tenant_among(ranked, labels.get(namespace, {})) for namespace in snapshot.pods_by_namespace}
-    for pod in snapshot.pods:
-        tenant = tenants[pod.namespace]
-        if tenant is not None and pod.gpus and not pod.held and not pod.ends:
-            rows = Charge(pod.gpus, pod.tier, pod.flavor).rows(tenant)
-            if rows:
-                yield Using(pod, tenant.name, rows)
 
 
 def _age(pod: PodSummary, now: datetime) -> timedelta:

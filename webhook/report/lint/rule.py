@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.report.lint.audited import Audited
-from webhook.report.lint.snapshot import ClusterSnapshot, Part
+from webhook.report.lint.snapshot import Audited, ClusterSnapshot, Part
 from webhook.report.shown import Shown
 from webhook.sentences.sentence import FIXES, address
 

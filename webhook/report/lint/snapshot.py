@@ -1,8 +1,9 @@
-"""A cluster or manifests at one moment, as the values that all rules look at."""
+"""A cluster or manifests at one moment, as the values that all rules look at, with the workloads of an audit."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from webhook.cluster.listed import DisruptionBudget, GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy
+from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
@@ -19,8 +21,113 @@ from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
-from webhook.report.lint.audited import Audited
+from webhook.report.object_verdict import ObjectVerdict, VerdictName
 from webhook.report.replica_mark import ReplicaMark
+
+
+class AuditStanding(StrEnum):
+    """The state of a workload under the policy: the first that applies."""
+
+    REFUSED = "refused"
+    BEFORE = "before"
+    CHANGED = "changed"
+    AGREES = "agrees"
+
+
+class PodsAlike(msgspec.Struct, frozen=True):
+    """Like pods of a workload: those that exist, or those that its template would make.
+
+    `gpus` are those of all of them. `tier` is the one in whose rows they count, by their class. `marked`: gpu-tiers has
+    seen them at admission. `wait`: they are gated for quota, so they use nothing. `hook`: each of their containers with
+    GPUs has a preStop.
+    """
+
+    count: int
+    gpus: Decimal
+    class_name: str = ""
+    priority: int = 0
+    tier: str | None = None
+    flavor: str | None = None
+    exist: bool = True
+    marked: bool = True
+    demoted: bool = False
+    wait: bool = False
+    hook: bool = False
+    grace: int = 30
+
+
+class Audited(ObjectVerdict, frozen=True, kw_only=True):
+    """The verdict on a workload that has GPU pods or asks for a tier, with its pods.
+
+    `classes` are those that its pods would get, with their values. `findings` are the ids of what contradicts it.
+    """
+
+    tenant: Tenant | None = None
+    classes: Mapping[str, int] = msgspec.field(default_factory=dict)
+    pods: tuple[PodsAlike, ...] = ()
+    findings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f" ({self.source})" if self.source else ""
+        return f"{self.kind}/{self.name} in {self.namespace}{place}"
+
+    @property
+    def existing(self) -> list[PodsAlike]:
+        return [each for each in self.pods if each.exist]
+
+    @property
+    def gpus(self) -> Decimal:
+        return sum((each.gpus for each in self.pods), Decimal(0))
+
+    @property
+    def due(self) -> str:
+        """Return the first tier that it would get; "" where there is none."""
+        return self.tiers[0].name if self.tiers else ""
+
+    @property
+    def counted_as(self) -> str:
+        """Return the tier that it would get, else the one that its pods count in; "" where there is none."""
+        return self.due or next((each.tier for each in self.pods if each.tier), "")
+
+    @property
+    def by_tier(self) -> Mapping[str, tuple[PodsAlike, ...]]:
+        """Return its pods by the tier that they count in: a demoted pod by its own, any other by that of a new one."""
+        tiers = [each.tier if each.demoted and each.tier else self.counted_as for each in self.pods]
+        there = {
+            name: tuple(each for each, tier in zip(self.pods, tiers, strict=True) if tier == name) for name in tiers
+        }
+        return there or {self.counted_as: ()}
+
+
+def with_another_class(found: Audited) -> list[PodsAlike]:
+    """Return pods that gpu-tiers has seen and that run otherwise than new ones would, except demoted ones."""
+    due = found.classes
+    held_to_it = (each for each in found.existing if due and each.marked and not each.demoted)
+    return [each for each in held_to_it if due.get(each.class_name) != each.priority]
+
+
+def without_hook(found: Audited) -> list[PodsAlike]:
+    hook = next(iter(found.hooks), None)
+    if hook is None:
+        return []
+    if hook.kind == "sigterm":  # its hook is the grace period alone
+        return [each for each in found.existing if each.grace < hook.grace_period_seconds]
+    return [each for each in found.existing if not each.hook]
+
+
+def standing_of(found: Audited) -> AuditStanding:
+    """Return the state of a workload. One without pods is changed if it gets a tier that it does not name."""
+    if found.message:
+        return AuditStanding.REFUSED
+    if any(not each.marked for each in found.existing):
+        return AuditStanding.BEFORE
+    if found.existing:
+        differs = with_another_class(found) or without_hook(found)
+        return AuditStanding.CHANGED if differs else AuditStanding.AGREES
+    named = found.assignment is not None and bool(found.assignment.asked)
+    agrees = named and found.verdict is VerdictName.ALLOWED
+    return AuditStanding.AGREES if agrees else AuditStanding.CHANGED
+
 
 Part = Literal[
     "classes",
@@ -79,15 +186,6 @@ class GangSeen(msgspec.Struct, frozen=True):
         return f"{self.kind}/{self.name} in {self.namespace}"
 
 
-class PodGroupSeen(msgspec.Struct, frozen=True):
-    """A PodGroup of Kubernetes' own scheduler. `whole`: its disruptionMode says that its pods go together."""
-
-    namespace: str
-    name: str
-    priority: int
-    whole: bool
-
-
 class CertificateSeen(msgspec.Struct, frozen=True):
     """A certificate by which the API server reaches the webhook, and where it is stored. `ca`: it signs others."""
 
@@ -102,14 +200,6 @@ class PreemptionRule(msgspec.Struct, frozen=True):
     config: str
     name: str
     modes: tuple[str, ...]
-
-
-class FailedHook(msgspec.Struct, frozen=True):
-    """A FailedPreStopHook event: so many times a pod ended without a save that was confirmed."""
-
-    namespace: str
-    pod: str
-    times: int
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -133,6 +223,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     `pods` are those with GPUs; `taken` is what all pods take of the nodes, by node. `version` is major and minor.
     `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
+    `failed_hooks`: how often a pod, by namespace and name, ended without a save that was confirmed.
     """
 
     policy: TierPolicy
@@ -144,7 +235,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     pods: tuple[PodSummary, ...] = ()
     taken: Mapping[str, Taken] = msgspec.field(default_factory=dict)
     gangs: tuple[GangSeen, ...] = ()
-    pod_groups: tuple[PodGroupSeen, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     configurations: tuple[WebhookConfiguration, ...] = ()
     admission_policies: tuple[AdmissionPolicy, ...] = ()
@@ -152,7 +243,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     installed: InstalledPolicy = InstalledPolicy("", "")
     dry_run: DryRun = DryRun(())
     leader: str = ""
-    failed_hooks: tuple[FailedHook, ...] = ()
+    failed_hooks: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     lost_pods: tuple[PodSummary, ...] = ()
     preemption_rules: tuple[PreemptionRule, ...] = ()
     version: tuple[int, int] = (0, 0)

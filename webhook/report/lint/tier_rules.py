@@ -8,7 +8,7 @@ from webhook.policy.devices import evicts_others
 from webhook.policy.metadata_keys import is_unknown, likely_key, namespace_warnings
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
-from webhook.policy.values.tiers import PriorityClass, Tier, class_in_force, disagreements
+from webhook.policy.values.tiers import Tier, class_in_force, disagreements
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.rule import Mistake, Severity, rule
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
@@ -96,27 +96,20 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     A gang whose pods share a PodGroup waits whole, and uses nothing meanwhile. Shards wait for no other shard.
     """
     grouped = {uid for pod in snapshot.pods if pod.group for uid in (pod.gang, pod.owner.uid if pod.owner else "")}
+    gangs = [gang for gang in snapshot.gangs if gang.uid not in grouped and not gang.shards]
     for tier in snapshot.policy.tiers:
-        held = [
-            str(gang)
-            for gang in snapshot.gangs
-            if gang.uid not in grouped and not gang.shards and any(each.tier == tier.name for each in gang.charges)
-        ]
+        held = [str(gang) for gang in gangs if any(each.tier == tier.name for each in gang.charges)]
         if held and tier.preemption_policy == NEVER:
-            yield Mistake(
-                f"tier {tier.name}", f"evicts nobody, and holds {number_of(len(held), 'gang')}: {some_of(held)}"
-            )
+            what = f"evicts nobody, and holds {number_of(len(held), 'gang')}: {some_of(held)}"
+            yield Mistake(f"tier {tier.name}", what)
 
 
 @rule("tiers-without-eviction", Severity.WARNING, "classes", "device_classes", "slices", "nodes", "version")
 def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find DeviceClasses whose GPUs come by DRA, where some tier counts on eviction."""
     policy, live = snapshot.policy, snapshot.classes
-    tiers = [
-        each.name
-        for each in policy.tiers
-        if evicts_others(each, live.get(class_in_force(each, adoption=policy.adoption)), policy)
-    ]
+    in_force = ((each, live.get(class_in_force(each, adoption=policy.adoption))) for each in policy.tiers)
+    tiers = [tier.name for tier, own in in_force if evicts_others(tier, own, policy)]
     for each in dra_posture(policy, snapshot.supply) if tiers else ():
         yield Mistake(f"DeviceClass/{each.device_class}", f"{each.said}; {some_of(tiers)} count on eviction")
 
@@ -127,7 +120,8 @@ def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for name, evicts in _foreign(snapshot):
         live = snapshot.classes[name]
         if not live.global_default and not live.ours:
-            yield Mistake(f"PriorityClass/{name}", f"{_value(live)} evicts {', '.join(evicts)}{_borne(name, snapshot)}")
+            what = f"value {live.value} evicts {', '.join(evicts)}{_borne(name, snapshot)}"
+            yield Mistake(f"PriorityClass/{name}", what)
 
 
 @rule("class-of-former-tier", Severity.WARNING, "classes", "policy_in_force")
@@ -140,7 +134,7 @@ def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for name, live in sorted(snapshot.classes.items()) if snapshot.installed.taken else ():
         if live.ours and snapshot.policy.tiers.of_class(name) is None:
             whom = ", ".join(evicts.get(name, ())) or "no tier"
-            what = f"{_value(live)}, of a tier that the policy no longer has: evicts {whom}{_borne(name, snapshot)}"
+            what = f"value {live.value}, of a tier that the policy no longer has: evicts {whom}{_borne(name, snapshot)}"
             yield Mistake(f"PriorityClass/{name}", what)
 
 
@@ -148,8 +142,9 @@ def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a default class that ranks above a tier."""
     for name, evicts in _foreign(snapshot):
-        if snapshot.classes[name].global_default:
-            what = f"{_value(snapshot.classes[name])} is the default of all pods, and evicts {', '.join(evicts)}"
+        live = snapshot.classes[name]
+        if live.global_default:
+            what = f"value {live.value} is the default of all pods, and evicts {', '.join(evicts)}"
             yield Mistake(f"PriorityClass/{name}", what)
 
 
@@ -182,7 +177,3 @@ def _foreign(snapshot: ClusterSnapshot) -> Iterator[tuple[str, tuple[str, ...]]]
 def _borne(name: str, snapshot: ClusterSnapshot) -> str:
     using = [pod for pod in snapshot.pods if pod.class_name == name]
     return f"; {number_of(len(using), 'pod')} with GPUs bear{'s' if len(using) == 1 else ''} it" if using else ""
-
-
-def _value(live: PriorityClass) -> str:
-    return f"value {live.value}"

@@ -7,9 +7,16 @@ from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import Reason
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.lint.audited import Audited, PodsAlike, with_another_class, without_hook
 from webhook.report.lint.rule import Check, Mistake, Severity, rule
-from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
+from webhook.report.lint.snapshot import (
+    Audited,
+    ClusterSnapshot,
+    PodsAlike,
+    number_of,
+    some_of,
+    with_another_class,
+    without_hook,
+)
 from webhook.report.object_verdict import VerdictName
 from webhook.sentences.sentence import warning_words
 

@@ -5,14 +5,13 @@ from typing import Any
 
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import NOW
+from webhook.cli.audit import AuditReport, audit_report
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.workloads.kind_table import WorkloadType
-from webhook.report.audit_report import AuditReport, audit_report
-from webhook.report.lint.audited import Audited, PodsAlike
-from webhook.report.lint.snapshot import ClusterSnapshot
+from webhook.report.lint.snapshot import Audited, ClusterSnapshot, PodsAlike
 from webhook.report.object_verdict import HookDue, VerdictName
 
 POLICY = a_policy()

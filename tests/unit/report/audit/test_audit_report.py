@@ -2,8 +2,7 @@
 
 import msgspec
 
-from webhook.cli.audit import audit_answer
-from webhook.report.audit_report import QUOTAS_AS_IF_EMPTY, AuditCounts, quota_note
+from webhook.cli.audit import QUOTAS_AS_IF_EMPTY, AuditCounts, audit_answer, quota_note
 from webhook.report.lint.rule import Severity, fails
 
 from .stories import pods, report, tenant, unseen, workload

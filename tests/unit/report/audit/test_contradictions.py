@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from webhook.objects.refusal import Reason
-from webhook.report.lint.audited import Audited, AuditStanding, standing_of
+from webhook.report.lint.snapshot import Audited, AuditStanding, standing_of
 from webhook.report.object_verdict import HookDue
 
 from .stories import pods, report, tenant, told, unseen, workload

@@ -3,7 +3,8 @@
 from decimal import Decimal
 
 from tests.unit.report.lint.asking import GIB, a_cluster, a_gpu_node, a_listed_pod, found
-from webhook.report.lint.snapshot import PodGroupSeen, Taken
+from webhook.objects.podgroups import PodGroup, PodGroupMetadata, PodGroupSpec
+from webhook.report.lint.snapshot import Taken
 
 
 def test_gpus_that_lie_idle_for_want_of_cpu() -> None:
@@ -30,8 +31,13 @@ def test_gpus_that_are_free_in_pieces() -> None:
     assert found("gpus-in-pieces", a_cluster(nodes=nodes, taken=taken, pods=(small, too_big, gated, of_another))) == []
 
 
+def a_group(name: str, priority: int, *, whole: bool) -> PodGroup:
+    spec = PodGroupSpec(priority=priority, disruption_mode={"all": {}} if whole else None)
+    return PodGroup(metadata=PodGroupMetadata(namespace="team-alpha", name=name), spec=spec)
+
+
 def test_a_gang_that_1_36_breaks() -> None:
-    groups = (PodGroupSeen("team-alpha", "tune", 400, whole=True), PodGroupSeen("team-alpha", "web", 400, whole=False))
+    groups = (a_group("tune", 400, whole=True), a_group("web", 400, whole=False))
     plain, member = a_listed_pod("critical"), a_listed_pod("member", group="tune")
     pods = (plain, member, a_listed_pod("calm", preempts=False), a_listed_pod("low", priority=200))
     assert found("gang-broken-by-pods", a_cluster(version=(1, 36), pod_groups=groups, pods=pods)) == [
@@ -41,6 +47,6 @@ def test_a_gang_that_1_36_breaks() -> None:
 
 
 def test_a_group_without_a_priority_has_that_of_its_pods() -> None:
-    group = (PodGroupSeen("team-alpha", "tune", 0, whole=True),)
+    group = (a_group("tune", 0, whole=True),)
     pods = (a_listed_pod("member", group="tune"), a_listed_pod("equal"), a_listed_pod("low", priority=400))
     assert found("gang-broken-by-pods", a_cluster(version=(1, 36), pod_groups=group, pods=pods)) == []

@@ -9,7 +9,7 @@ from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.workloads.kind_table import WorkloadType
-from webhook.report.lint.snapshot import FailedHook, PreemptionRule
+from webhook.report.lint.snapshot import PreemptionRule
 
 
 def a_training_pod(name: str = "train-0", **fields: Any) -> PodSummary:
@@ -52,7 +52,7 @@ def test_listeners_can_not_be_seen_and_that_is_said_once() -> None:
 
 
 def test_a_save_that_failed() -> None:
-    failed = (FailedHook("team-alpha", "train-0", 1), FailedHook("team-alpha", "train-1", 3))
+    failed = {("team-alpha", "train-0"): 1, ("team-alpha", "train-1"): 3}
     assert found("hook-failed", a_cluster(failed_hooks=failed)) == [
         "Pod/train-0 in team-alpha: the kubelet reported FailedPreStopHook",
         "Pod/train-1 in team-alpha: the kubelet reported FailedPreStopHook, 3 times",

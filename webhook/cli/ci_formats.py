@@ -1,23 +1,87 @@
-"""A review as SARIF 2.1.0, which GitHub code scanning shows beside the lines: one result for each refusal and warning.
+"""The formats that CI systems show: JUnit XML, suites of cases, and SARIF 2.1.0, a result at a line of a file.
 
-Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, and what GitHub takes of it:
+Sources: https://github.com/testmoapp/junitxml, https://docs.gitlab.com/ci/testing/unit_test_reports (GitLab shows a
+case's classname as its suite, and the text of a failure).
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, and what GitHub takes of it:
 https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning
 """
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from importlib import metadata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
+from xml.etree import ElementTree as ET
 
 import msgspec
 
-from webhook.cli.manifests.documents import STDIN
+from webhook.admission.review import flat
+from webhook.cli.manifests.documents import STDIN, LeftOut
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.manifests.left_out import LeftOut
 from webhook.objects.view import Tree
 from webhook.sentences.sentence import WARNINGS, address, has_shown_id, warning_words
+
+
+class JUnitCase(msgspec.Struct, frozen=True):
+    """A case, and the file and line where it stands. `tag` is None where it has passed, `text` says why it has not.
+
+    `kind` is a word for the sort of failure, and `said` are lines that belong to it whatever became of it.
+    """
+
+    name: str
+    file: str
+    line: int
+    tag: Literal["failure", "skipped"] | None = None
+    text: str = ""
+    kind: str = ""
+    said: Sequence[str] = ()
+
+
+class JUnitSuite(msgspec.Struct, frozen=True):
+    """The cases of one suite, and lines that belong to all of them."""
+
+    name: str
+    cases: tuple[JUnitCase, ...]
+    said: Sequence[str] = ()
+
+
+def as_junit(suites: Iterable[JUnitSuite], name: str) -> str:
+    found = list(suites)
+    root = ET.Element("testsuites", {"name": name, **_counts([case for suite in found for case in suite.cases])})
+    for suite in found:
+        parent = ET.SubElement(root, "testsuite", {"name": _text(suite.name), **_counts(suite.cases)})
+        for case in suite.cases:
+            file, text = _text(case.file), _text(case.text)
+            element = ET.SubElement(parent, "testcase", name=_text(case.name), classname=file, file=file, time="0")
+            if case.line:
+                element.set("line", str(case.line))
+            if case.tag:
+                attributes = {"message": text.partition("\n")[0], **({"type": case.kind} if case.kind else {})}
+                where = f"{file}:{case.line}" if case.line else file
+                reason = None if case.tag == "skipped" else f"{where}: {text}"
+                ET.SubElement(element, case.tag, attributes).text = reason
+            _say(element, case.said)
+        _say(parent, suite.said)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
+    tags = [case.tag for case in cases]
+    named = (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    return {"tests": str(len(cases)), **{name: str(sum(each == tag for each in tags)) for name, tag in named}}
+
+
+def _say(parent: ET.Element, lines: Sequence[str]) -> None:
+    if lines:
+        ET.SubElement(parent, "system-out").text = "\n".join(map(_text, lines))
+
+
+def _text(text: str) -> str:
+    """Without the characters that XML can't carry, and a manifest may."""
+    return "\n".join(map(flat, text.split("\n")))
+
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 OTHER_WARNING = "warning"
@@ -31,7 +95,9 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
 
 
 def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
-    """Return the document. What was left out is a notification."""
+    """Return a review as SARIF: one result for each refusal and warning. What was left out is a notification."""
+    from importlib import metadata  # noqa: PLC0415 - as long as a fifth of a command's start
+
     results: list[Tree] = []
     for finding in findings:
         if finding.message:
@@ -92,17 +158,15 @@ def _location(file: str, line: int) -> Tree:
 
 
 def _rule(rule: str) -> Tree:
+    level, page = "warning", "docs/troubleshooting.md#warnings"
+    title, text = "Other warning", "The message says what is unusual; nothing is refused."
     if rule in REFUSALS:
+        level, page = "error", "docs/troubleshooting.md#refusals"
         title, text = REFUSALS[rule]
-        return _described(rule, title, text, "error", "docs/troubleshooting.md#refusals")
-    if rule in WARNINGS:
+    elif rule in WARNINGS:
+        page = f"docs/warnings.md#{rule}"
         title = re.sub(r"\{(\w+)\}", r"<\1>", WARNINGS[rule])
-        return _described(rule, title, f"{title}.", "warning", f"docs/warnings.md#{rule}")
-    text = "The message says what is unusual; nothing is refused."
-    return _described(rule, "Other warning", text, "warning", "docs/troubleshooting.md#warnings")
-
-
-def _described(rule: str, title: str, text: str, level: str, page: str) -> Tree:
+        text = f"{title}."
     described = {
         "id": rule,
         "name": "".join(part.capitalize() for part in rule.split("-")),

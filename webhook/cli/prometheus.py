@@ -1,18 +1,100 @@
-"""`gpu-tiers report`: what preemptions have cost over some time, from Prometheus, for whoever pays for GPUs."""
+"""What a Prometheus tells of some time: GPU-hours by tenant (`usage --since`), what preemptions cost (`report`)."""
 
 import csv
+import json
+import math
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Literal
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import urlopen
 
 import typer
 
-from webhook.cli.ask_prometheus import NoAnswer, PrometheusOption, numbers, require_since
 from webhook.cli.output import Answer, Table, fail, write
+from webhook.objects.refusal import shown
 from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.shown import Shown
-from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS
+from webhook.server.metric_table import GPU_SECONDS, LOST_GPU_SECONDS, PREEMPTIONS
+
+PrometheusOption = Annotated[
+    str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
+]
+
+TIMEOUT = 30.0
+MOST_BYTES = 32 * 2**20
+"""Of an answer: some 100,000 series."""
+
+
+class NoAnswer(Exception):  # noqa: N818 - what is said of it
+    """What was asked can't be answered; the text says why, and what to do."""
+
+
+def require_since(since: str) -> None:
+    """Raises NoAnswer where that is no time of Prometheus."""
+    if not re.fullmatch(r"[1-9][0-9]{0,4}[mhdwy]", since):
+        raise NoAnswer(f'--since: "{shown(since)}" is no time; write such as 12h, 30d or 4w')
+
+
+def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[str, ...], float]:
+    """What a query answers, by the values of these labels. Raises NoAnswer."""
+    # 1. Ask.
+    if urlsplit(prometheus).scheme not in ("http", "https"):
+        raise NoAnswer(f'--prometheus: "{shown(prometheus)}" is no address; write such as http://localhost:9090')
+    address = f"{prometheus.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
+    try:
+        with urlopen(address, timeout=TIMEOUT) as response:  # noqa: S310 - http or https, as looked at above
+            body = response.read(MOST_BYTES)
+    except HTTPError as error:
+        with error:
+            try:
+                told = str(json.loads(error.read(MOST_BYTES))["error"])
+            except (ValueError, KeyError, TypeError, OSError):
+                told = str(error.reason)
+        raise NoAnswer(f"Prometheus at {shown(prometheus)} answers {error.code}: {' '.join(told.split())}") from error
+    except (URLError, OSError, ValueError) as error:
+        cause = getattr(error, "reason", error)
+        reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else cause
+        raise NoAnswer(f"can't ask Prometheus at {shown(prometheus)}: {reason}; check --prometheus") from error
+
+    # 2. Read the vector of the answer.
+    try:
+        found = {
+            tuple(str(each["metric"].get(name, "")) for name in labels): float(each["value"][1])
+            for each in json.loads(body)["data"]["result"]
+        }
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+        raise NoAnswer(f"what answers at {shown(prometheus)} is no Prometheus; check --prometheus") from error
+    return {key: value for key, value in found.items() if math.isfinite(value)}
+
+
+class GpuHours(Shown, frozen=True):
+    """What a tenant's pods held on nodes; a flavor is empty where the policy has none."""
+
+    tenant: str
+    tier: str
+    flavor: str
+    gpu_hours: float
+
+
+def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Answer:
+    """GPU-hours by tenant, tier and flavor, the most first within a tenant. Raises NoAnswer."""
+    require_since(since)
+    increase = f"increase({GPU_SECONDS.name}[{since}])"
+    query = f"sum by ({', '.join(GPU_SECONDS.labels)}) ({increase}) / 3600"
+    answer = numbers(prometheus, query, GPU_SECONDS.labels)
+    found = [GpuHours(tenant, tier, flavor, round(hours, 3)) for (tenant, tier, flavor), hours in answer.items()]
+    shown_hours = (each for each in found if each.gpu_hours and (not names or each.tenant in names))
+    wanted = sorted(shown_hours, key=lambda each: (each.tenant, -each.gpu_hours))
+    rows = [(each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}") for each in wanted]
+    total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}."
+    nothing = f"Prometheus has no GPU-hours in {since}. Is gpu-tiers scraped, and does Prometheus keep {since}?"
+    table = Table(("Tenant", "Tier", "Flavor", "GPU-hours"), rows)
+    return Answer(wanted, (table,) if rows else (), (total if rows else nothing,))
+
 
 NO_PROMETHEUS = (
     "report reads from the Prometheus that scrapes gpu-tiers: name its address with --prometheus, or in "
@@ -49,7 +131,7 @@ def loss_report(
     except NoAnswer as problem:
         fail(str(problem))
     found = report_of(since, pods, lost)
-    cells = [*map(_cells, found.rows)]
+    cells = [each.cells for each in found.rows]
     if output == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *cells])
     else:
@@ -70,6 +152,13 @@ class LossRow(Shown, frozen=True):
     saved: int
     not_saved: int
     lost: Work | None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        pods, lost = (self.pods, self.saved, self.not_saved, self.pods - self.saved - self.not_saved), ("0.00", "")
+        if self.lost:
+            lost = f"{self.lost.gpu_seconds / 3600:.2f}", "yes" if self.lost.exact else "at most"
+        return (self.tenant, self.tier, self.evictor, *map(str, pods), *lost)
 
 
 class LossReport(Shown, frozen=True):
@@ -121,26 +210,16 @@ def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
         rows.append(LossRow(*key, sum(outcomes.values()), saved, not_saved, total))
     rows.sort(key=lambda each: (-(each.lost.gpu_seconds if each.lost else 0.0), each.tenant, each.tier, each.evictor))
     unhooked = [Work(gpus, key[4] == "true") for key, gpus in lost.items() if key[3] in UNHOOKED and gpus]
-    return LossReport(since, tuple(rows), summed(unhooked) if unhooked else None, _would_save(pods, lost))
-
-
-def _would_save(pods: _Counted, lost: _Counted) -> float | None:
-    """Return the loss without a hook, minus what as many evictions that save lose: a low estimate."""
-    saved = sum(count for (*_, outcome), count in pods.items() if outcome == "saved")
-    if not saved:
-        return None
-    each = sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome == "saved") / saved
-    unhooked = sum(count for (*_, outcome), count in pods.items() if outcome in UNHOOKED)
-    return max(0.0, sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome in UNHOOKED) - unhooked * each)
+    # What a hook would save is the loss without one, minus what as many evictions that save lose: a low estimate.
+    all_saved, would_save = sum(count for (*_, outcome), count in pods.items() if outcome == "saved"), None
+    if all_saved:
+        lost_by_each = sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome == "saved") / all_saved
+        bare = sum(count for (*_, outcome), count in pods.items() if outcome in UNHOOKED)
+        would_save = max(0.0, sum(each.gpu_seconds for each in unhooked) - bare * lost_by_each)
+    return LossReport(since, tuple(rows), summed(unhooked) if unhooked else None, would_save)
 
 
 COLUMNS = ("Tenant", "Tier", "Evicted for", "Pods", "Saved", "Not saved", "Not known", "GPU-hours lost", "Exact")
-
-
-def _cells(row: LossRow) -> tuple[str, ...]:
-    unknown = row.pods - row.saved - row.not_saved
-    lost = (f"{row.lost.gpu_seconds / 3600:.2f}", "yes" if row.lost.exact else "at most") if row.lost else ("0.00", "")
-    return (row.tenant, row.tier, row.evictor, *map(str, (row.pods, row.saved, row.not_saved, unknown)), *lost)
 
 
 def _notes(found: LossReport) -> Iterator[str]:
