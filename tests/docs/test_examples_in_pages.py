@@ -14,7 +14,7 @@ import yaml
 
 from tests.builders import a_pod, a_policy, a_tenant, a_workload
 from tests.builders.world import World
-from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
+from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, SuiteSection, UsedSection
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, file_handler
@@ -39,7 +39,8 @@ def test_the_policy_page_names_every_field() -> None:
 
 def test_the_page_on_policy_tests_names_every_field_and_shows_a_good_suite() -> None:
     testing = page("docs/testing-policies.md")
-    fields = {field.alias or name for section in SECTIONS.values() for name, field in section.model_fields.items()}
+    sections = SuiteSection, CaseSection, UsedSection, ExpectSection
+    fields = {field.alias or name for section in sections for name, field in section.model_fields.items()}
     assert [name for name in sorted(fields - set(HEAD)) if f"`{name}`" not in testing.text] == []
     (shown,) = (block for block in testing.blocks("yaml") if "TierPolicyTest" in block.text)
     assert len(SuiteSection.model_validate(yaml.safe_load(shown.text)).cases) == 3

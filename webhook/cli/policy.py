@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -73,16 +73,22 @@ class ObjectChange(msgspec.Struct, frozen=True):
         return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
 
-def tenant_changes(tenants: Iterable[Tenant], old: TierPolicy, new: TierPolicy) -> Iterator[ObjectChange]:
+Side = tuple[Iterable[Tenant], TierPolicy]
+"""The tenants and the policy before a change, or after it."""
+
+
+def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
     """Yield the TenantQuotas whose condition Ready changes: only one of the policies knows all their names."""
-    for each in sorted(tenants, key=lambda tenant: tenant.name):
-        before, after = (
-            "; ".join(f"{reason}: {told}" for reason, told in unknown_names(each, policy)) for policy in (old, new)
-        )
+    problems = [
+        {each.name: "; ".join(f"{reason}: {told}" for reason, told in unknown_names(each, policy)) for each in tenants}
+        for tenants, policy in (old, new)
+    ]
+    for name in sorted(problems[0].keys() & problems[1].keys()):
+        before, after = (found[name] for found in problems)
         if bool(before) != bool(after):
             field = FieldChange("Ready", before or "InForce", after or "InForce")
             effect = Effect.UNREADY if after else Effect.READY
-            yield ObjectChange("", TENANT_QUOTA.kind, "", each.name, effect, (field,))
+            yield ObjectChange("", TENANT_QUOTA.kind, "", name, effect, (field,))
 
 
 def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange]:
@@ -130,9 +136,9 @@ def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> 
 class Comparison:
     """Compares objects under the old policy and the new one, by themselves or as workloads that are gathered."""
 
-    def __init__(self, judged_by: Callable[[TierPolicy], ClusterAbout], old: TierPolicy, new: TierPolicy) -> None:
-        self._ways = [(judged_by(policy), policy) for policy in (old, new)]
-        self.gathering: Gathering[tuple[bool, ObjectChange | None]] = Gathering(both(old, new).kinds, self.judged)
+    def __init__(self, old: tuple[ClusterAbout, TierPolicy], new: tuple[ClusterAbout, TierPolicy]) -> None:
+        self._ways = old, new
+        self.gathering: Gathering[tuple[bool, ObjectChange | None]] = Gathering(both(old[1], new[1]).kinds, self.judged)
 
     @property
     def objects(self) -> int:
@@ -199,6 +205,10 @@ class DiffOptions(msgspec.Struct, frozen=True):
     ] = None
     filename: FilenameOption = None
     tenants: TenantsOption = None
+    new_tenants: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="With --tenants: the TenantQuotas that will replace them (repeatable)."),
+    ] = None
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Compare only this namespace; for manifests, where they name none."),
@@ -226,8 +236,11 @@ def diff(asked: DiffOptions) -> None:
     target, named = Target(asked.kubeconfig, asked.context), [*(asked.workloads or ()), *(asked.filename or ())]
     if named:
         target.refuse_if_named("about manifests")
-        compared = _of_files(asked.old, asked.new, Inputs(named, namespace=asked.namespace), asked.tenants or ())
-    elif asked.tenants:
+        if asked.new_tenants and not asked.tenants:
+            fail("--new-tenants: goes with --tenants, which names those that they replace")
+        sets = asked.tenants or (), asked.new_tenants or asked.tenants or ()
+        compared = _of_files(asked.old, asked.new, Inputs(named, namespace=asked.namespace), sets)
+    elif asked.tenants or asked.new_tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
     else:
         before, after = (asked.old, asked.new) if asked.new else (None, asked.old)
@@ -246,21 +259,27 @@ class Compared(msgspec.Struct, frozen=True):
     missing: Sequence[str] = ()
 
 
-def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]) -> Compared:
+def _of_files(old: str, new: str | None, inputs: Inputs, sets: tuple[Sequence[Path], Sequence[Path]]) -> Compared:
+    """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces."""
     if new is None:
         fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
     try:
         policies = policy_named(old), policy_named(new)
-        world = [each for path in tenants for each in documents(str(path))]
         asked = inputs.read()
         judged = [each for each in asked if not is_fact(each)]
-        comparison = Comparison(lambda policy: in_all(cluster_of(policy, [*world, *asked])), *policies)
-        quotas = [read_tenant(each.tree) for each in (*world, *asked) if each.group_kind == TENANT_QUOTA]
-        of_tenants = [*tenant_changes(quotas, *policies)]
+        worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
+        sides = [(in_all(cluster_of(policy, world)), policy) for world, policy in zip(worlds, policies, strict=True)]
+        comparison = Comparison(*sides)
+        quotas = [[read_tenant(each.tree) for each in world if each.group_kind == TENANT_QUOTA] for world in worlds]
+        of_tenants = [*tenant_changes(*zip(quotas, policies, strict=True))]
         changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
     except (BadInput, ConfigError) as error:
         fail(str(error))
-    notes = [*_notes(*policies), *(() if quotas else (NO_TENANTS,)), *(f"left out: {each}" for each in inputs.left_out)]
+    notes = [
+        *_notes(*policies),
+        *(() if any(quotas) else (NO_TENANTS,)),
+        *(f"left out: {each}" for each in inputs.left_out),
+    ]
     return Compared(changes, len(judged) + len(of_tenants), notes)
 
 
@@ -276,13 +295,12 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
         before = await policy_in_force(client, old, instead=NAME_BOTH)
         async with cluster_reader(client, both(before, after)) as reader:
             there = await workloads_of(reader, namespace)
-            comparison = Comparison(
-                there.judged_by, *(replace(each, classes=reader.policy.classes) for each in (before, after))
-            )
+            policies = (replace(each, classes=reader.policy.classes) for each in (before, after))
+            comparison = Comparison(*((there.judged_by(each), each) for each in policies))
             await there.gather(comparison.gathering, namespace)
             notes = [*_notes(before, after), *there.notes]
             tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
-            of_tenants = [*tenant_changes(tenants, before, after)]
+            of_tenants = [*tenant_changes((tenants, before), (tenants, after))]
             changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
             return Compared(changes, objects, notes, reader.missing())
 

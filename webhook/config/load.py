@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.config.errors import ConfigError, sentence, steps_to, unreadable
@@ -103,18 +103,18 @@ def _fields(text: str, source: str) -> PolicyFile:
     try:
         file = PolicyFile.model_validate(tree)
     except ValidationError as error:
-        problems = [sentence(each) + _accepted(each) for each in error.errors()]
+        problems = [sentence(each) + accepted(each, PolicyFile) for each in error.errors()]
         raise ConfigError(source, problems + crosschecked_rest(tree, error.errors())) from None
     if problems := list(crosscheck(file)):
         raise ConfigError(source, problems)
     return file
 
 
-def _accepted(error: ErrorDetails) -> str:
-    """Return which fields there are instead of one that there is not: the one that was meant, or all."""
+def accepted(error: ErrorDetails, model: type[BaseModel]) -> str:
+    """Return which fields a file of `model` has instead of an unknown one: the one that was meant, or all."""
     if error["type"] != "extra_forbidden":
         return ""
-    whole = PolicyFile.model_json_schema()
+    whole = model.model_json_schema()
 
     def resolved(schema: Tree) -> Tree:
         """Follow a reference, also behind "this or nothing"."""

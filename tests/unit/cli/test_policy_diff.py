@@ -159,3 +159,17 @@ def test_bad_input_ends_with_two(arguments: tuple[str | Path, ...], problem: str
     code, out, errors = diff(*arguments)
     assert (code, out) == (2, "")
     assert problem in errors
+
+
+def test_a_changed_quota_is_compared_with_the_one_that_it_replaces(tmp_path: Path) -> None:
+    """Alpha's training row goes from 6 GPUs to 16: the job of 8 GPUs that was refused is let in."""
+    (tmp_path / "new").mkdir()
+    for each in (EXAMPLES / "tenants").glob("*.yaml"):
+        text = each.read_text(encoding="utf-8")
+        (tmp_path / "new" / each.name).write_text(text.replace('gpus: "6"', 'gpus: "16"'))
+    job = manifests("pytorchjob-llm-finetune")
+    code, out, errors = diff(OLD, OLD, *job, *TENANTS, "--new-tenants", tmp_path / "new")
+    assert (code, errors) == (1, "")
+    assert "1 of 1 object changes: 1 is let in" in out
+    assert diff(OLD, OLD, *job, *TENANTS, "--new-tenants", EXAMPLES / "tenants")[0] == 0
+    assert diff(OLD, OLD, *job, "--new-tenants", tmp_path / "new")[2].startswith("--new-tenants: goes with --tenants")

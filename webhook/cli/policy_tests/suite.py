@@ -13,11 +13,10 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 import yaml
 from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
 
 from webhook.cli.manifests.documents import BadInput
 from webhook.config.errors import field_path, sentence, unreadable
-from webhook.config.load import DEFAULT_PRESET
+from webhook.config.load import DEFAULT_PRESET, accepted
 from webhook.config.sections import Section
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.objects.quantities import quantity
@@ -139,15 +138,6 @@ class SuiteSection(Section):
         return cases
 
 
-SECTIONS: dict[tuple[str, ...], type[Section]] = {
-    (): SuiteSection,
-    ("cases",): CaseSection,
-    ("cases", "used"): UsedSection,
-    ("cases", "expect"): ExpectSection,
-}
-"""The sections by the fields that lead to them."""
-
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -219,20 +209,11 @@ def _read(file: Path) -> Suite:
     try:
         fields = SuiteSection.model_validate(found[0])
     except ValidationError as error:
-        problems += [(each["loc"], _sentence(each)) for each in error.errors()]
+        problems += [(each["loc"], sentence(each) + accepted(each, SuiteSection)) for each in error.errors()]
     if problems:
         told = sorted((_line(lines, place), problem) for place, problem in problems)
         raise BadInput("\n".join(f"{file}:{line}: {problem}" for line, problem in told))
     return Suite(file, fields, lines)
-
-
-def _sentence(error: ErrorDetails) -> str:
-    """Say what is wrong; for an unknown field also which fields exist."""
-    if error["type"] != "extra_forbidden":
-        return sentence(error)
-    way = tuple(str(step) for step in error["loc"][:-1] if not isinstance(step, int))
-    fields = (field.alias or name for name, field in SECTIONS[way].model_fields.items())
-    return f"{sentence(error)}; write one of {', '.join(fields)}"
 
 
 def _lines(node: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
