@@ -14,7 +14,6 @@ FILES = {
     "pods.py": "pods as we read them, and their reviews",
     "posture.py": "who can evict whom, and the command that shows it",
     "tenants.py": "tenants as decisions take them, and as people are shown them",
-    "offline.py": "the facts of files, and what is judged by them alone",
     "snapshot.py": "a cluster as it is now: how it is read, and the values",
     "workloads.py": "workloads under review, and all those of a cluster",
 }

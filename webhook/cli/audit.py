@@ -30,7 +30,7 @@ from webhook.cli.manifests.inputs import (
 from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.progress import counted
+from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.pod_listing import pod_summary
@@ -271,7 +271,7 @@ async def _gather(
     """Gather all workloads, then the pods that an API server stored, which gave them a uid. Raises BadInput."""
     judged = [each for each in manifests if not is_fact(each)]
     stored = [each.group_kind == POD and bool(each.metadata.get("uid")) for each in judged]
-    for is_pod, document in counted("judging", sorted(zip(stored, judged, strict=True), key=itemgetter(0))):
+    for is_pod, document in shown_while("judging", sorted(zip(stored, judged, strict=True), key=itemgetter(0))):
         if not is_pod:
             await gathering.workload(document)
             continue

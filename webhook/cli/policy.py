@@ -22,7 +22,7 @@ from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
 from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.progress import counted
+from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
@@ -284,7 +284,7 @@ def _of_files(old: str, new: str | None, inputs: Inputs, sets: tuple[Sequence[Pa
 
 
 async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found = [await comparison.judged(each) for each in counted("judging", asked)]
+    found = [await comparison.judged(each) for each in shown_while("judging", asked)]
     return [change for _, change in found if change]
 
 

@@ -74,7 +74,7 @@ class Steps:
         return spinner
 
 
-def counted(what: str, items: Sequence[T]) -> Iterator[T]:
+def shown_while(what: str, items: Sequence[T]) -> Iterator[T]:
     """Yield the items, and say how far it is with them."""
     with Steps() as steps:
         steps.begin(what, len(items))

@@ -51,7 +51,7 @@ def run_demo(examples: Path, console: Console) -> None:
             console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
             return [await judge.finding(document) for document in workloads]
 
-    findings, shown = asyncio.run(found()), Shown()
+    findings, shown = asyncio.run(found()), ShownOnce()
     for finding in findings:
         as_text(shown.shortened(finding), console)
     refused = [finding for finding in findings if not finding.allowed]
@@ -122,7 +122,7 @@ SAME_HOOK = "the same hook as above"
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownOnce:
     """Shortens findings by the diffs and scripts that an earlier one shows."""
 
     hooks: set[bytes] = field(default_factory=set)

@@ -22,7 +22,7 @@ from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, Kus
 from webhook.cli.manifests.judge import Judge, cluster_of, judge_at, titled
 from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT, fail, versioned
-from webhook.cli.progress import counted
+from webhook.cli.progress import shown_while
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
@@ -138,7 +138,7 @@ def _report(asked: ReviewOptions) -> Report:
 
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
-    return [_with_invalid(await judge.finding(each), judge.policy) for each in counted("judging", asked)]
+    return [_with_invalid(await judge.finding(each), judge.policy) for each in shown_while("judging", asked)]
 
 
 def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
