@@ -46,6 +46,9 @@ class Draft:
         self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
         for each in pods:
             self._made_by[each.namespace, each.maker].append(each)
+        # Whoever may edit a pod may change who made it, so what stands in a slot is asked of all makers.
+        self._taken = {each.slot for each in pods}
+        self._used = {each.slot or each.uid for each in pods if each.state == "Used" and not _is_replaceable(each)}
         self._names = Counter(map(_name, pods))
         self._under_way = Counter(each.namespace for each in pods if each.state == "Reserved")
 
@@ -88,6 +91,7 @@ class Draft:
                 self._books = self._books.with_entry(tried)
                 self._entries[tried.key] = tried
                 self._made_by[tried.namespace, tried.maker].append(tried)
+                self._taken.add(tried.slot)
                 self._names[_name(entry)] += 1
                 self._under_way[entry.namespace] += 1
                 return Booked()
@@ -179,12 +183,11 @@ class Draft:
             return
         of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
         if of_maker:
-            taken = {each.slot for each in of_maker}
-            left = [each.uid for each in of_maker if _is_replaceable(each) and each.uid not in taken]
+            left = _unlike(each for each in of_maker if _is_replaceable(each) and each.uid not in self._taken)
             # If one of the tries was seen or has lapsed since they were counted, too few may have come to nothing.
             are_there = {each.name for each in of_maker}.issuperset(booking.retries)
             tries = open_tries(of_maker) if booking.retries and are_there else {}
-            again = (slot for slot, name in tries.items() if name in booking.retries)
+            again = (slot for slot, name in tries.items() if name in booking.retries and slot not in self._used)
             yield from (replace(entry, slot=slot) for slot in (*again, *left)[:MOST_TRIED])
         yield entry
 
@@ -256,6 +259,16 @@ def _name(pod: Entry) -> tuple[str, str]:
 def _is_replaceable(pod: Entry) -> bool:
     """Tell whether a replacement may share the slot of a pod. A pod in the slot of another one has none."""
     return not pod.slot and (pod.state == "Vacant" or (pod.preempted and pod.state == "Used"))
+
+
+def _unlike(pods: Iterable[Entry]) -> list[str]:
+    """Return the uids of replaceable pods, of equal vacant slots one: what has no room in it has none in the others."""
+    found = dict[object, str]()
+    for each in pods:
+        shares = any(charge.shared for charge in each.wants)
+        equal = (each.of, *((one.gpus, one.tier, one.flavor) for one in each.wants))
+        found.setdefault(each.uid if shares or each.state != "Vacant" else equal, each.uid)
+    return list(found.values())
 
 
 def open_tries(pods: Iterable[Entry]) -> dict[str, str]:

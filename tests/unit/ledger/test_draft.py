@@ -65,6 +65,23 @@ def test_a_retry_shares_the_slot_of_an_earlier_try_until_a_pod_in_it_is_seen() -
     assert isinstance(draft.book(replace(retry, holder="third")), Shortfall)
 
 
+def test_a_slot_in_which_a_pod_was_seen_is_no_retrys_whoever_the_pods_owner_is_now() -> None:
+    """Whoever may edit a pod may take it from its controller, which makes another one at once."""
+    first = an_entry("first", maker="rs", of="rs", tries_again=True)
+    seen = an_entry("second", slot="first", state="Used")
+    retry = replace(a_booking("third", controller="rs"), tries_again=True, retries=("first",))
+    assert isinstance(Draft(an_account(first, seen), tenant(1)).book(retry), Shortfall)
+
+
+@pytest.mark.parametrize("owner", ["", "another"])
+def test_an_heir_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
+    victim = an_entry("victim", maker="rs", state="Used", preempted=True)
+    heir = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
+    for maker, entries in ("rs", (victim, heir)), (owner, (replace(victim, maker=owner), replace(heir, maker="rs"))):
+        draft = Draft(an_account(*entries), tenant(1))
+        assert isinstance(draft.book(a_booking("second", controller=maker)), Shortfall)
+
+
 def test_one_heir_takes_the_place_of_a_preempted_pod():
     victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
     draft = Draft(an_account(victim), tenant(2))
