@@ -16,6 +16,9 @@ from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 MOST_RESERVATIONS = 1000
 """Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A namespace
 may have as many as its tenant has left, so that no number of namespaces takes the last from the others."""
+MOST_BYTES = 2**20
+"""Of an account, so that an update of it never meets the 1.5 MiB that etcd stores of an object. Entries name claims,
+owners and groups, whose names may be long. A namespace may take as many as its tenant has left."""
 MOST_OF_ONE_NAME = 20
 """Pods of one name that are being created, of which one at most will be stored. A controller whose creates fail asks
 for fewer: it waits longer each time."""
@@ -23,6 +26,9 @@ MOST_PROMISES = 8
 """Changes of one workload under way."""
 MOST_TRIED = 20
 """Slots of other pods in which a replacement is tried."""
+
+
+NOBODY = Tenant("")
 
 
 class NotNow(msgspec.Struct, frozen=True):
@@ -49,6 +55,7 @@ class Draft:
         # Whoever may edit a pod may change who made it, so what stands in a slot is asked of all makers.
         self._taken = {each.slot for each in pods}
         self._used = {each.slot or each.uid for each in pods if each.state == "Used" and not _is_replaceable(each)}
+        self._length = _length(account)
         self._names = Counter(map(_name, pods))
         self._under_way = Counter(each.namespace for each in pods if each.state == "Reserved")
 
@@ -66,13 +73,28 @@ class Draft:
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
             return NotNow(f"namespace {booking.namespace} is not yet in the ledger of tenant {self._tenant.name}")
-        return self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
+        if isinstance(booking, Booking) and _pod(booking, self._tenant).key in self._entries:
+            return Booked()  # a pod is booked once
+        length = _length(msgspec.structs.replace(booking, tenant=NOBODY))
+        if excess := self._excess(booking.namespace, length):
+            return NotNow(excess, soon=False)
+        answer = self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
+        self._length += length if isinstance(answer, Booked) else 0
+        return answer
+
+    def _excess(self, namespace: str, length: int) -> str:
+        """Return why so many bytes more would make the account too long; "" if they would not, as nearly always."""
+        if self._length + length <= MOST_BYTES // 4:
+            return ""
+        here = sum(_length(each) for each in self._entries.values() if each.namespace == namespace)
+        if here + length <= MOST_BYTES - self._length:
+            return ""
+        of = f"{here} bytes of namespace {namespace} are in the ledger of tenant {self._tenant.name}"
+        return f"{of}, and this asks for {length} more: use fewer or shorter names of claims and groups"
 
     def _book_pod(self, booking: Booking) -> Booked | Shortfall | NotNow:
-        # 1. A pod is booked once, and a group with its first pod.
+        # 1. A group is booked with its first pod.
         entry = _pod(booking, self._tenant)
-        if entry.key in self._entries:
-            return Booked()
         if booking.group is not None and entry.gang not in self._gangs:
             whole = self._book_gang(booking.group)
             if not isinstance(whole, Booked):
@@ -250,6 +272,11 @@ def _pod(booking: Booking, tenant: Tenant) -> Entry:
         instead_of=booking.moved_from,
         tries_again=booking.tries_again,
     )
+
+
+def _length(found: Account | Entry | Booking | GangBooking) -> int:
+    """Return how many bytes it has as JSON."""
+    return len(msgspec.json.encode(found))
 
 
 def _name(pod: Entry) -> tuple[str, str]:
