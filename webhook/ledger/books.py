@@ -174,7 +174,9 @@ class SlotSums:
         if entry.slot and [each.uid for each in standing] not in ([], [entry.slot]):
             return True
         of_shared_slots = not entry.slot and any(each.uid in self._shared for each in standing)
-        return of_shared_slots or any(each.gang != entry.gang for each in standing)
+        # Where neither gang is booked nothing is around the slot, before and after.
+        others = [each.gang for each in standing if each.gang != entry.gang]
+        return of_shared_slots or any(gang in self._gangs for gang in (*others, *([entry.gang] if others else ())))
 
     def _outer(self, standing: Sequence[Entry]) -> str:
         """Return the slot around a slot: that of the gang to which all entries of the slot belong."""

@@ -16,6 +16,9 @@ from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 MOST_RESERVATIONS = 1000
 """Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A namespace
 may have as many as its tenant has left, so that no number of namespaces takes the last from the others."""
+MOST_BYTES = 2**20
+"""Of an account, so that an update of it never meets the 1.5 MiB that etcd stores of an object. Entries name claims,
+owners and groups, whose names may be long. A namespace may take as many as its tenant has left."""
 MOST_OF_ONE_NAME = 20
 """Pods of one name that are being created, of which one at most will be stored. A controller whose creates fail asks
 for fewer: it waits longer each time."""
@@ -23,6 +26,9 @@ MOST_PROMISES = 8
 """Changes of one workload under way."""
 MOST_TRIED = 20
 """Slots of other pods in which a replacement is tried."""
+
+
+NOBODY = Tenant("")
 
 
 class NotNow(msgspec.Struct, frozen=True):
@@ -46,6 +52,10 @@ class Draft:
         self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
         for each in pods:
             self._made_by[each.namespace, each.maker].append(each)
+        # Whoever may edit a pod may change who made it, so what stands in a slot is asked of all makers.
+        self._taken = {each.slot for each in pods}
+        self._used = {each.slot or each.uid for each in pods if each.state == "Used" and not _is_replaceable(each)}
+        self._length = _length(account)
         self._names = Counter(map(_name, pods))
         self._under_way = Counter(each.namespace for each in pods if each.state == "Reserved")
 
@@ -63,13 +73,28 @@ class Draft:
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
             return NotNow(f"namespace {booking.namespace} is not yet in the ledger of tenant {self._tenant.name}")
-        return self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
+        if isinstance(booking, Booking) and _pod(booking, self._tenant).key in self._entries:
+            return Booked()  # a pod is booked once
+        length = _length(msgspec.structs.replace(booking, tenant=NOBODY))
+        if excess := self._excess(booking.namespace, length):
+            return NotNow(excess, soon=False)
+        answer = self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
+        self._length += length if isinstance(answer, Booked) else 0
+        return answer
+
+    def _excess(self, namespace: str, length: int) -> str:
+        """Return why so many bytes more would make the account too long; "" if they would not, as nearly always."""
+        if self._length + length <= MOST_BYTES // 4:
+            return ""
+        here = sum(_length(each) for each in self._entries.values() if each.namespace == namespace)
+        if here + length <= MOST_BYTES - self._length:
+            return ""
+        of = f"{here} bytes of namespace {namespace} are in the ledger of tenant {self._tenant.name}"
+        return f"{of}, and this asks for {length} more: use fewer or shorter names of claims and groups"
 
     def _book_pod(self, booking: Booking) -> Booked | Shortfall | NotNow:
-        # 1. A pod is booked once, and a group with its first pod.
+        # 1. A group is booked with its first pod.
         entry = _pod(booking, self._tenant)
-        if entry.key in self._entries:
-            return Booked()
         if booking.group is not None and entry.gang not in self._gangs:
             whole = self._book_gang(booking.group)
             if not isinstance(whole, Booked):
@@ -88,6 +113,7 @@ class Draft:
                 self._books = self._books.with_entry(tried)
                 self._entries[tried.key] = tried
                 self._made_by[tried.namespace, tried.maker].append(tried)
+                self._taken.add(tried.slot)
                 self._names[_name(entry)] += 1
                 self._under_way[entry.namespace] += 1
                 return Booked()
@@ -179,12 +205,11 @@ class Draft:
             return
         of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
         if of_maker:
-            taken = {each.slot for each in of_maker}
-            left = [each.uid for each in of_maker if _is_replaceable(each) and each.uid not in taken]
+            left = _unlike(each for each in of_maker if _is_replaceable(each) and each.uid not in self._taken)
             # If one of the tries was seen or has lapsed since they were counted, too few may have come to nothing.
             are_there = {each.name for each in of_maker}.issuperset(booking.retries)
             tries = open_tries(of_maker) if booking.retries and are_there else {}
-            again = (slot for slot, name in tries.items() if name in booking.retries)
+            again = (slot for slot, name in tries.items() if name in booking.retries and slot not in self._used)
             yield from (replace(entry, slot=slot) for slot in (*again, *left)[:MOST_TRIED])
         yield entry
 
@@ -249,6 +274,11 @@ def _pod(booking: Booking, tenant: Tenant) -> Entry:
     )
 
 
+def _length(found: Account | Entry | Booking | GangBooking) -> int:
+    """Return how many bytes it has as JSON."""
+    return len(msgspec.json.encode(found))
+
+
 def _name(pod: Entry) -> tuple[str, str]:
     return pod.namespace, pod.name or pod.uid
 
@@ -256,6 +286,16 @@ def _name(pod: Entry) -> tuple[str, str]:
 def _is_replaceable(pod: Entry) -> bool:
     """Tell whether a replacement may share the slot of a pod. A pod in the slot of another one has none."""
     return not pod.slot and (pod.state == "Vacant" or (pod.preempted and pod.state == "Used"))
+
+
+def _unlike(pods: Iterable[Entry]) -> list[str]:
+    """Return the uids of replaceable pods, of equal vacant slots one: what has no room in it has none in the others."""
+    found = dict[object, str]()
+    for each in pods:
+        shares = any(charge.shared for charge in each.wants)
+        equal = (each.of, *((one.gpus, one.tier, one.flavor) for one in each.wants))
+        found.setdefault(each.uid if shares or each.state != "Vacant" else equal, each.uid)
+    return list(found.values())
 
 
 def open_tries(pods: Iterable[Entry]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from decimal import Decimal
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -63,6 +64,36 @@ def test_a_retry_shares_the_slot_of_an_earlier_try_until_a_pod_in_it_is_seen() -
     seen = an_entry("second", maker="rs", of="rs", slot="first", state="Used")
     draft = Draft(an_account(first, seen), tenant(1))
     assert isinstance(draft.book(replace(retry, holder="third")), Shortfall)
+
+
+def test_a_slot_in_which_a_pod_was_seen_is_no_retrys_whoever_the_pods_owner_is_now() -> None:
+    """Whoever may edit a pod may take it from its controller, which makes another one at once."""
+    first = an_entry("first", maker="rs", of="rs", tries_again=True)
+    seen = an_entry("second", slot="first", state="Used")
+    retry = replace(a_booking("third", controller="rs"), tries_again=True, retries=("first",))
+    assert isinstance(Draft(an_account(first, seen), tenant(1)).book(retry), Shortfall)
+
+
+@pytest.mark.parametrize("owner", ["", "another"])
+def test_an_heir_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
+    victim = an_entry("victim", maker="rs", state="Used", preempted=True)
+    heir = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
+    for maker, entries in ("rs", (victim, heir)), (owner, (replace(victim, maker=owner), replace(heir, maker="rs"))):
+        draft = Draft(an_account(*entries), tenant(1))
+        assert isinstance(draft.book(a_booking("second", controller=maker)), Shortfall)
+
+
+def test_long_names_in_one_namespace_leave_the_others_place_in_the_account() -> None:
+    """Else the API server would store no version of the account any more, and nobody of the tenant could book."""
+    draft = Draft(an_account(namespaces={TEAM: "open", "other": "open"}), tenant(1000))
+    long = {f"{TEAM}/claim-{number}-{'x' * 240}": 1 for number in range(100)}
+    answers = [draft.book(a_booking(f"pod-{number}", 100, shared=long)) for number in range(100)]
+    assert isinstance(answers[0], Booked)
+    assert isinstance(answers[-1], NotNow)
+    group = GangBooking("uid", "PodGroup.kueue.x-k8s.io", TEAM, "x" * 100_000, tenant(0), ())
+    assert isinstance(draft.book(group), NotNow)
+    assert isinstance(draft.book(replace(a_booking("theirs"), namespace="other")), Booked)
+    assert len(msgspec.json.encode(draft.account)) < 2**20
 
 
 def test_one_heir_takes_the_place_of_a_preempted_pod():

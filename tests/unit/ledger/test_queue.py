@@ -1,5 +1,6 @@
 """Who waits in a queue, as what and in which order, and what is reserved for whom."""
 
+import time
 from decimal import Decimal
 
 import pytest
@@ -11,6 +12,7 @@ from webhook.ledger.account import Account, Entry
 from webhook.ledger.books import usage_of
 from webhook.ledger.leader import pod_view
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.queue import let_in_by
 from webhook.ledger.leader.queue_booking import book_queue
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Declared, Gated, Holding
@@ -64,6 +66,31 @@ def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monk
     copy, waiting = booked(an_account(), view)
     assert reserved(copy.account) == ["next"]
     assert waiting == ["job"]
+
+
+def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
+    """It counts nothing on the total. A tenant that refuses books it, where somebody wrote our gate on the pod."""
+    before = Charge(Decimal(1), "gpu-batch")
+    change = replace(an_entry("pod"), wants=(replace(before, flavor="h100"),), instead_of=before)
+    view = a_view(pod=a_holding("pod", flavor="h100", gated=GATED))
+    copy, waiting = booked(an_account(an_entry("pod"), change), view, tenant(1))
+    assert (waiting, [each.uid for each in let_in_by(copy.account, view)]) == ([], ["pod"])
+    assert usage_of(copy.account, tenant(1))[tenant(1).rows[0]] == 1
+    copy, waiting = booked(an_account(an_entry("pod"), change, held=1), view, tenant(1))
+    assert (waiting, [*let_in_by(copy.account, view)]) == (["pod"], [])
+
+
+def test_a_queue_behind_vacant_slots_of_another_gang_is_booked_in_time() -> None:
+    """A round that takes longer than a Lease stops the queues of all tenants."""
+    small, large = (Charge(Decimal(gpus), "gpu-batch") for gpus in ("0.001", "0.002"))
+    left = [an_entry(f"left-{n}", name="", maker="web", of="old", wants=(small,)) for n in range(200)]
+    vacant = (replace(each, state="Vacant", until=2**31) for each in left)
+    of_new = a_holding("new", controller="new", workload="web", charge=large, gated=GATED)
+    view = a_view(**{f"new-{n}": replace(of_new, name=f"new-{n}") for n in range(1000)})
+    began = time.process_time()
+    _, waiting = booked(an_account(a_sum(8), *vacant), view)
+    assert len(waiting) == 1000
+    assert time.process_time() - began < 5
 
 
 def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_slot() -> None:

@@ -31,8 +31,11 @@ class GatedPod(msgspec.Struct, frozen=True):
         return self.holding.charge.gpus > 0
 
     def asks_for(self, reservation: Entry) -> bool:
-        """Tell whether it still asks for what was reserved: it may have got a node selector since."""
-        return reservation.wants == (self.holding.charge,)
+        """Tell whether it still asks for what was reserved: it may have got a node selector since.
+
+        A change of flavor reserves only what the pod counts beyond its other entry, so it is not enough for the pod.
+        """
+        return reservation.instead_of is None and reservation.wants == (self.holding.charge,)
 
 
 class GatedPods:
