@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tests.ledger.cluster import Cluster
+from tests.ledger.cluster import YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
@@ -299,6 +299,26 @@ async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Clu
     await cluster.gated("A2", controller="job")
     await cluster.time(1)
     assert cluster.open() == ["A2"]
+
+
+@STORIES.of("no queue", replaced(EndedPods, "forget_all", lambda *_: None))
+async def a_place_is_not_kept_beside_the_pod_that_came_while_nobody_queued(cluster: Cluster) -> None:
+    """Both would count, until the time of the place is over."""
+    leader = await holding(cluster, 3)
+    await cluster.gated("A", controller="job")
+    await cluster.time(1)
+    await cluster.preempt("A")
+    await cluster.gone("A")
+    await cluster.time(1)
+    assert cluster.charge() == 1
+    cluster.exceeding("alpha", "Deny")
+    await cluster.time(1)
+    assert await cluster.ask("A2", leader, controller="job") == YES
+    await cluster.store("A2")
+    await cluster.time(1)
+    cluster.exceeding("alpha", "Hold")
+    await cluster.time(1)
+    assert cluster.charge() == 1
 
 
 @STORIES.of("no larger", replaced(Draft, "adds_nothing", lambda *_: True))

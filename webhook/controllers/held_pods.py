@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.controllers.event_writer import EventSeries, EventWriter, Regarding
 from webhook.controllers.verdict_events import Outermost
@@ -29,7 +30,7 @@ from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Phrase, Unreadable
 from webhook.objects.view import view
-from webhook.policy.quota.charges import together
+from webhook.policy.quota.charges import Shortfall, together
 from webhook.policy.quota.held import HeldLine, NoRoom, why_held
 from webhook.report.waiting import long_time
 from webhook.sentences.sentence import sentence
@@ -149,9 +150,16 @@ class HeldPods:
         await asyncio.sleep(self._pause)
 
     def _untold(self, tenant: str, line: HeldLine, waiting: Iterable[tuple[int, Queued]]) -> Iterator[ToTell]:
-        """The first pod of each that waits, and then the others."""
+        """The first pod of each that waits, and then the others.
+
+        Of the pods of one place only the first is short of a row. The others wait for that row too.
+        """
         of_gangs: list[tuple[int, Queued]] = []
-        for nth, each in waiting:
+        short: dict[int, Shortfall] = {}
+        for nth, found in waiting:
+            each = found if found.short else replace(found, short=short.get(nth))
+            if each.short:
+                short.setdefault(nth, each.short)
             first = each.waiting.first
             if not (first.uid in self._told or first.holding.gated is None or first.gated.told):
                 about = Regarding.pod(first.uid, first.holding)

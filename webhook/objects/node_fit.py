@@ -39,12 +39,12 @@ class _Tolerations(View, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
 
 
-def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
-    """Why a node of these labels and taints does not take the pod, to be said after `is`; "" where it does."""
+def obstacle(spec: PodSpec, name: str, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
+    """Why the node of this name does not take the pod, to be said after `is`; "" where it does."""
     missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
     if missing:
         return f"without the label {missing[0]} of its nodeSelector"
-    if spec.node_terms and not any(term.matches(labels) for term in spec.node_terms):
+    if spec.node_terms and not any(term.matches(name, labels) for term in spec.node_terms):
         return "ruled out by its node affinity"
     borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
     binding = (each for each in taints if each.effect in ("NoSchedule", "NoExecute"))

@@ -118,9 +118,17 @@ class NodeSelectorTerm(View, frozen=True):
     """Lines that must all hold."""
 
     match_expressions: tuple[NodeRequirement, ...] = ()
+    match_fields: tuple[NodeRequirement, ...] = ()
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(line_holds(each.key, each.operator, each.values, labels) for each in self.match_expressions)
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Tells whether a node of this name meets all lines; its name is the one field that a line may be on.
+
+        So the DaemonSet controller binds each of its pods to a node.
+        """
+        fields = {"metadata.name": name}
+        return all(line_holds(each.key, each.operator, each.values, labels) for each in self.match_expressions) and all(
+            line_holds(each.key, each.operator, each.values, fields) for each in self.match_fields
+        )
 
 
 class NodeSelector(View, frozen=True):

@@ -58,10 +58,11 @@ class RefusedPods(Shown, frozen=True):
         return f"{told} It tries again by itself, within {long_time(self.tries_again - now)} or so."
 
 
-def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
+def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None = None) -> RefusedPods | None:
     """The newest of the events that tell of a refusal; None where none does.
 
-    Controllers wait twice as long after each try, so the next wait is about as long as all before it.
+    Controllers wait twice as long after each try, so the next wait is about as long as all before it since a pod was
+    let in: `created` is when the newest pod was, by the uid of its controller.
     """
     found = sorted(_told(events), key=lambda each: each[0])
     if not found:
@@ -72,6 +73,8 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
     # Another sentence makes another event of the same object.
     alike = [each for each in found if _sort(each[2]) == _sort(event)]
     first = min(each[1] for each in alike)
+    let_in = (created or {}).get(about.get("uid", ""), first)
+    waits_since = max(first, let_in) if let_in <= last else first
     longest = LONGEST_WAIT.get(about.get("kind", ""), ANY_LONGEST_WAIT)
     message = str(event.get("message") or "")
     return RefusedPods(
@@ -80,7 +83,7 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
         times=sum(_count(each[2]) for each in alike),
         since=first,
         last=last,
-        tries_again=last + min(max(last - first, SHORTEST_WAIT), longest),
+        tries_again=last + min(max(last - waits_since, SHORTEST_WAIT), longest),
         ours=event.get("reason") not in FAILED_CREATES or _OURS in message,
         unreached=tells_of_an_outage(message),
     )

@@ -39,6 +39,11 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
             OLD,
             "was not taken: teirs: there is no such field. This is answered from the policy in force since 2026-11-21",
         ),
+        (
+            replace(BROKEN, published=replace(PUBLISHED, problem="no such field; did you mean tiers?")),
+            OLD,
+            "did you mean tiers? This is answered from the policy in force since 2026-11-21",
+        ),
         (CHANGED, OLD, "was changed, and is not in force yet. This is answered from the policy in force since 2026-11"),
         (replace(TAKEN, published=None), OLD, "no replica has told which policy is in force, so this is answered from"),
         (
@@ -62,7 +67,16 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
             "ConfigMap gpu-tiers/gpu-tiers does not exist. This is answered from the policy in force since 2026-11-21",
         ),
     ],
-    ids=["broken", "changed", "nobody tells", "no right", "too long and broken", "too long, and the same", "deleted"],
+    ids=[
+        "broken",
+        "broken, with a hint",
+        "changed",
+        "nobody tells",
+        "no right",
+        "too long and broken",
+        "too long, and the same",
+        "deleted",
+    ],
 )
 def test_which_policy_answers_and_how_that_is_told(found: InstalledPolicy, text: str, told: str) -> None:
     assert (found.taken, found.text) == (False, text)

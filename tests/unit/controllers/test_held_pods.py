@@ -111,6 +111,15 @@ async def test_of_a_gang_the_first_pod_gets_the_condition_and_each_an_event() ->
         assert [len(story.pods.about(name)) for name in ("a", "b", "c")] == [1, 1, 1]
 
 
+async def test_pods_of_one_place_wait_for_the_row_that_its_first_pod_lacks() -> None:
+    async with Story().running() as story:
+        first, second = waits(a_gated_pod("p"), short=True), waits(a_gated_pod("p2"))
+        story.held.show("alpha", LINE, [(1, first), (1, second)])
+        await until(lambda: bool(story.pods.about("p2")))
+        ((_, _, told),) = story.pods.about("p2")
+        assert told.startswith("waits for 1 GPU: tenant alpha uses ")
+
+
 async def test_who_was_told_by_the_leader_before_is_not_told_again() -> None:
     async with Story().running() as story:
         await story.tell([waits(a_gated_pod("a", told=True))])

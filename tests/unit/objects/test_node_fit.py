@@ -25,8 +25,9 @@ def line(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 
 def test_each_label_of_a_node_selector_must_be_there() -> None:
-    assert obstacle(spec(nodeSelector={"gpu": "h100"}), LABELS, ()) == ""
-    assert obstacle(spec(nodeSelector={"gpu": "a100"}), LABELS, ()) == "without the label gpu=a100 of its nodeSelector"
+    assert obstacle(spec(nodeSelector={"gpu": "h100"}), "gpu-0", LABELS, ()) == ""
+    lacks = obstacle(spec(nodeSelector={"gpu": "a100"}), "gpu-0", LABELS, ())
+    assert lacks == "without the label gpu=a100 of its nodeSelector"
 
 
 @pytest.mark.parametrize(
@@ -44,13 +45,21 @@ def test_each_label_of_a_node_selector_must_be_there() -> None:
     ],
 )
 def test_a_required_affinity_is_read_operator_by_operator(expression: dict[str, Any], takes: bool) -> None:
-    assert (obstacle(with_affinity([expression]), LABELS, ()) == "") is takes
+    assert (obstacle(with_affinity([expression]), "gpu-0", LABELS, ()) == "") is takes
 
 
 def test_one_term_of_an_affinity_is_enough_but_all_of_its_lines() -> None:
     other, mine = line("gpu", "In", "a100"), line("gpu", "In", "h100")
-    assert obstacle(with_affinity([other], [mine]), LABELS, ()) == ""
-    assert obstacle(with_affinity([other, mine]), LABELS, ()) == "ruled out by its node affinity"
+    assert obstacle(with_affinity([other], [mine]), "gpu-0", LABELS, ()) == ""
+    assert obstacle(with_affinity([other, mine]), "gpu-0", LABELS, ()) == "ruled out by its node affinity"
+
+
+def test_a_pod_of_a_daemonset_fits_its_own_node_alone() -> None:
+    term = {"matchFields": [line("metadata.name", "In", "gpu-0")]}
+    selector = {"nodeSelectorTerms": [term]}
+    pod = spec(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}})
+    assert obstacle(pod, "gpu-0", LABELS, ()) == ""
+    assert obstacle(pod, "gpu-1", LABELS, ()) == "ruled out by its node affinity"
 
 
 @pytest.mark.parametrize(
@@ -66,9 +75,9 @@ def test_one_term_of_an_affinity_is_enough_but_all_of_its_lines() -> None:
 )
 def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: dict[str, str], takes: bool) -> None:
     taint = Taint(key="team", value="beta", effect="NoSchedule")
-    found = obstacle(spec(tolerations=[toleration]), LABELS, [taint])
+    found = obstacle(spec(tolerations=[toleration]), "gpu-0", LABELS, [taint])
     assert found == ("" if takes else "tainted with team=beta:NoSchedule, which it does not tolerate")
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_out() -> None:
-    assert obstacle(spec(), LABELS, [Taint(key="team", effect="PreferNoSchedule")]) == ""
+    assert obstacle(spec(), "gpu-0", LABELS, [Taint(key="team", effect="PreferNoSchedule")]) == ""

@@ -36,6 +36,15 @@ def test_a_controller_waits_about_as_long_again_as_it_has_been_refused() -> None
     )
 
 
+def test_a_controller_waits_no_longer_for_refusals_before_a_pod_was_let_in() -> None:
+    told = event("10:00:00", "11:59:40", "ReplicaSet")
+    refused = refused_pods([told], {"u": datetime(2026, 5, 4, 11, 59, 10, tzinfo=UTC)})
+    assert refused is not None
+    assert refused.tries_again == datetime(2026, 5, 4, 12, 0, 10, tzinfo=UTC)
+    for created in ({"other": NOW - timedelta(seconds=50)}, {"u": NOW}):  # of another controller, or after the refusal
+        assert refused_pods([told], created) == refused_pods([told])
+
+
 def test_what_was_refused_once_has_no_last_time() -> None:
     refused = found(event("11:59:40", "11:59:40", count=1))
     assert refused.said(NOW).startswith("Job/train was refused once, 20 seconds ago. It may")

@@ -91,9 +91,10 @@ def which_answers(found: InstalledPolicy) -> str:
     if told.digest == digest_of(found.file):
         return f"{file} is in force, but not as it should be: {told.problem}"
     wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not in force yet"
+    ended = wrong if wrong.endswith("?") else f"{wrong}."  # a mistake's last words may ask what was meant
     if told.text:
-        return f"{file} {wrong}. This is answered from the policy in force since {told.since}"
-    return f"{file} {wrong}. The policy in force is too long to be published, so this is answered from the file"
+        return f"{file} {ended} This is answered from the policy in force since {told.since}"
+    return f"{file} {ended} The policy in force is too long to be published, so this is answered from the file"
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:

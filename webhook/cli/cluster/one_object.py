@@ -6,6 +6,7 @@ A person names a pod or a workload as they would name it to kubectl.
 import difflib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import Self
 
 import msgspec
@@ -187,16 +188,27 @@ async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> lis
     return None if pods is None else await _made_by(uid, makers, namespace, asked)
 
 
-async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
-    """Return the last refusal of a workload's pods, unless one of its `pods` was created since then."""
+async def last_refusal(
+    asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree], *, lacks_pods: bool = False
+) -> RefusedPods | None:
+    """Return the last refusal of a workload's pods, unless one of its `pods` was created since then.
+
+    Of a workload that `lacks_pods` another one may have been let in since.
+    """
     found: list[tuple[Tree, OwnerReference | None]] = []
     for reason in REASONS:
         for event in await _events(asked, namespace, f"reason={reason}") or ():
             about = event.get("involvedObject") or {}
             regards = view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None
             found.append((event, regards))
-    refused = refused_pods(await _made_by(uid, found, namespace, asked))
-    newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
+    times = [(each, each["metadata"]["creationTimestamp"]) for each in pods]
+    created: dict[str, datetime] = {}
+    for each, time in times:
+        controller = view(each, Named).metadata.controller
+        for maker in {uid, controller.uid if controller else uid}:
+            created[maker] = max(datetime.fromisoformat(time), created.get(maker, datetime.min.replace(tzinfo=UTC)))
+    refused = refused_pods(await _made_by(uid, found, namespace, asked), created)
+    newest = "" if lacks_pods else max((time for _, time in times), default="")
     return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
 
 

@@ -131,7 +131,11 @@ async def _judged(
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
         held="" if refusal or there.gang else _held(asked, decided, asked.cluster.known.tenant(home)),
-        changes=tuple(tier_changes(document, assignment, decided, asked.ledger)) if assignment and decided else (),
+        changes=tuple(
+            tier_changes(document, assignment, decided, asked.ledger, is_booked=there.gang is not None)
+            if assignment and decided
+            else ()
+        ),
     )
 
 
@@ -219,14 +223,21 @@ def _refused(finding: Finding) -> Iterator[Verdict]:
 _BUILT_IN_GROUPS = ("", "apps", "batch")
 
 
-def tier_changes(document: Document, assignment: Assignment, decision: Decision, ledger: Accounts) -> Iterator[str]:
+def tier_changes(
+    document: Document, assignment: Assignment, decision: Decision, ledger: Accounts, *, is_booked: bool
+) -> Iterator[str]:
+    """Yield what would give it another tier. A gang that `is_booked` keeps its tier, whatever room there is later."""
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
     own, offered = {assignment.tier.name if assignment.tier else "", higher}, acceptable(request)
     if higher and tenant and decision.charge:  # it would be demoted out of another tier without room as well
         offered = [tier for tier, _ in alternatives(decision.charge, tenant, ledger.usage(tenant), offered)]
     others = tuple(each.name for each in offered if each.name not in own)
     if higher:
-        yield f"room in {higher}: a pod that is created while its tenant has room there gets it."
+        if is_booked and assignment.tier:
+            tier = assignment.tier.name
+            yield f"room in {higher} when it is created again: until then all of its pods run as {tier}."
+        else:
+            yield f"room in {higher}: a pod that is created while its tenant has room there gets it."
         if not others:
             return
     outermost = request.facts.owners[-1] if request.facts.owners else None

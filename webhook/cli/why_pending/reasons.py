@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import (
     AskedCluster,
+    events_about,
     eviction_of,
     eviction_of_pod,
     last_refusal,
@@ -142,9 +143,11 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
-    refused = await last_refusal(asked, document.namespace, document.uid, pods or ())
-    if refused is not None and has_all_pods(document, len([*running_pods(pods or ())]), _due(asked, document)):
-        refused = None  # all its pods were let in, or what was refused was a change of it
+    there, due = len([*running_pods(pods or ())]), _due(asked, document)
+    refused = None  # all its pods were let in, or what was refused was a change of it
+    if not has_all_pods(document, there, due):
+        lacks_pods = there < due and at(document.tree, "spec.schedule") is None
+        refused = await last_refusal(asked, document.namespace, document.uid, pods or (), lacks_pods=lacks_pods)
     if refused is None and not waiting:
         return await _without_refusal(asked, document, found, pods)
     if refused is None:
@@ -167,10 +170,14 @@ def _due(asked: AskedCluster, document: Document) -> int:
 
 
 def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
-    if not waiting:
-        return "Its pods are refused"
     there = len([*running_pods(pods)])
+    if not there:
+        return "Its pods are refused"
     lacks = _due(asked, document) - there
+    if not waiting:
+        run = "runs" if there == 1 else "run"
+        refused = f"{lacks} {'is' if lacks == 1 else 'are'} refused" if lacks > 0 else "others are refused"
+        return f"{there} of its {f'{there + lacks} ' if lacks > 0 else ''}pods {run}; {refused}"
     if lacks <= 0:
         return f"{_of_how_many(pod, len(waiting), len(pods))} Others are refused"
     exist, is_ = ("exists", "is") if there == 1 else ("exist", "are")
@@ -210,7 +217,8 @@ async def _without_refusal(
     if there and not has_ended(document.tree):
         running = sum(standing(each).state == "running" for each in there)
         told = f"None of its pods is pending: {running} of {len(there)} run."
-        lacks = _due(asked, document) - len(there)
+        due = _due(asked, document)
+        lacks = 0 if has_all_pods(document, len(there), due) else due - len(there)
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
         return replace(found, sentences=(*found.sentences, told, *missing), waits=found.waits or bool(backs_off))
@@ -243,6 +251,22 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
 
 
+PAUSES = (
+    "The Job controller waits 10 seconds after a pod that was deleted or has failed, twice as long after each further "
+    "one, and at most 10 minutes. Then it makes the next pod."
+)
+"""Said of a Job whose status counts none of them, for its podFailurePolicy ignores those that a drain deletes."""
+
+
+async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
+    """Tell whether a Job that lacks pods has made some before. An index that has failed for good gets no other."""
+    if document.kind != "Job" or at(document.tree, "spec.backoffLimitPerIndex") is not None:
+        return False
+    told = await events_about(asked, document.namespace, document.uid) or ()
+    made = sum(each.get("count") or 1 for each in told if each.get("reason") == "SuccessfulCreate")
+    return made >= _due(asked, document) > 0
+
+
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
     """Return when a Job's controller makes its next pod, whose last one has failed or was evicted; "" for no such Job.
 
@@ -252,8 +276,10 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
     failed, ends = at(document.tree, "status.failed"), [*filter(None, map(failed_at, pods))]
     ended = document.kind != "Job" or has_ended(document.tree) or _held_back(asked, document)
     last = max([*ends, *([evicted.at] if evicted else [])], default=None)
-    if ended or last is None or not (failed or evicted):
+    if ended:
         return ""
+    if last is None or not (failed or evicted):
+        return PAUSES if await _has_lost_a_pod(asked, document) else ""
     left = next_pod_of_job(failed if isinstance(failed, int) else 1, last) - datetime.now(UTC)
     why = "was evicted" if evicted and evicted.at >= last else "has failed"
     when = f"within {long_time(left)}" if left > timedelta() else "at any moment"

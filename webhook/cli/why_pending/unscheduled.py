@@ -156,7 +156,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
 
 
 def _node_for(pod: Pod, node: GpuNode) -> NodeForPod:
-    return NodeForPod(node.name, node.offers, obstacle(pod.spec, node.labels, node.taints))
+    return NodeForPod(node.name, node.offers, obstacle(pod.spec, node.name, node.labels, node.taints))
 
 
 def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:

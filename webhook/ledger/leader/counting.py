@@ -159,6 +159,8 @@ class Counting:
             return
         term, view, world = self._leading.term, self._leading.view, self._leading.world
         term.bears(version.account)
+        if not version.in_force.has_queue:  # once it has one, pods that came meanwhile would count beside the slots
+            view.ended.forget_all(version.account.namespaces)
         self._expiry.note(name, version.account)
         lapsed = await self._expiry.lapsed(name, version.account)
 

@@ -59,6 +59,11 @@ class EndedPods:
             del self._left[uid]
         yield from (each for each in self._left.values() if each.namespace in namespaces)
 
+    def forget_all(self, namespaces: Container[str]) -> None:
+        """Forget the pods of these namespaces: their tenant has no queue, so its next pods need no vacant slot."""
+        for uid in [uid for uid, each in self._left.items() if each.namespace in namespaces]:
+            del self._left[uid]
+
     def forget(self, uid: str) -> None:
         """Forget a pod whose slot was filled."""
         self._left.pop(uid, None)
