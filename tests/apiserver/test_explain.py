@@ -173,9 +173,8 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
     assert "2 of its 2 pods" not in told
 
 
-def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(
-    installed: Installed, namespace: str, tenant: str, node: str
-) -> None:
+@pytest.mark.usefixtures("tenant")
+def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Installed, namespace: str, node: str) -> None:
     """Its status counts no failed pod, because a podFailurePolicy ignores what a drain deletes."""
     ignores = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     rules = [ignores, {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [143]}}]
