@@ -15,6 +15,7 @@ from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
+from webhook.controllers.lookup_share import LookupShare
 from webhook.controllers.placements import OpenedGates
 from webhook.controllers.pods_on_nodes import NO_CLAIMS, NO_FLAVOR, Bound, ObservedPod, PodsOnNodes, counted
 from webhook.kube.client import path
@@ -90,6 +91,7 @@ class ObservedPods(PodsOnNodes):
         self._claims: ClaimInformer | None = None
         self._claimants = Claimants()
         self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
+        self._lookup_share = LookupShare()
         cluster.known.nodes.subscribe(self.node_changed)
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
@@ -224,7 +226,8 @@ class ObservedPods(PodsOnNodes):
         """The uid of the outermost workload that makes a pod, and whether its controller may be a gang.
 
         Nobody asks for either in a tenant that holds nothing: "". A controller of a gang's kind may be a gang, also one
-        that can't be read now, unless the API server does not serve that kind.
+        that can't be read now, unless the API server does not serve that kind. The uid is "" too where the pods of this
+        namespace have had their share of look-ups: then its controller's pods alone replace each other.
         """
         metadata = seen.metadata
         owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
@@ -232,8 +235,11 @@ class ObservedPods(PodsOnNodes):
         if owner is None or not (seen.waits_for_quota or (tenant is not None and tenant.has_queue)):
             return "", False
         may_be_gang = policy.kinds.is_gang(owner)
+        if not self._lookup_share.is_left(metadata.namespace):
+            return "", may_be_gang
         try:
-            found = await self._cluster.lookups.outermost_owner(metadata.namespace, owner, policy.kinds)
+            with self._lookup_share.spending(metadata.namespace):
+                found = await self._cluster.lookups.outermost_owner(metadata.namespace, owner, policy.kinds)
         except Unreadable:
             return "", may_be_gang
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
