@@ -152,7 +152,7 @@ def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
         waits = asked(installed, namespace, "why-pending", "deploy/web")
         told = asked(installed, namespace, "explain", "deploy/web")
     refusal = "exceeded quota: tenant team-research: gpu-training is at 4 of 4 GPUs; this pod asks for 2."
-    assert f"Its pods are refused at admission: {refusal}" in waits
+    assert f"2 of its 3 pods run; 1 is refused at admission: {refusal}" in waits
     assert "Now it would be told" not in waits
     assert re.search(rf"a new pod +would be refused now: {refusal}", told)
 
@@ -171,6 +171,22 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
         r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: exceeded ", told
     )
     assert "2 of its 2 pods" not in told
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Installed, namespace: str, node: str) -> None:
+    """Its status counts no failed pod, because a podFailurePolicy ignores what a drain deletes."""
+    ignores = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    rules = [ignores, {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [143]}}]
+    job = gpu_job("pair", 1, node, completions=2, parallelism=2, podFailurePolicy={"rules": rules})
+    assert installed.create(job, namespace).code == 0
+    installed.eventually(lambda: "2 of 2 run" in why(installed, namespace, "job/pair"), "its pods run")
+    pods = [each["metadata"]["name"] for each in installed.get("pods", namespace)["items"]]
+    installed.api.delete(f"pod/{pods[0]}", namespace=namespace)
+    told = why(installed, namespace, "job/pair")
+    assert "None of its pods is pending: 1 of 1 run.\n1 is missing.\nThe Job controller waits 10 seconds" in told
+    installed.api.delete(f"pod/{pods[1]}", namespace=namespace)
+    assert "WHY\nThe Job controller waits 10 seconds" in why(installed, namespace, "job/pair")
 
 
 def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
