@@ -250,7 +250,8 @@ class SlotSums:
 
 
 def _gang_slot(gang: Entry) -> str:
-    return f"{gang.namespace}/{gang.kind}/{gang.slot or gang.name or gang.uid}"
+    """Return the slot of a gang's name. A group is created with its pods, and another workload may have its name."""
+    return f"{gang.namespace}/{gang.kind}/{gang.slot or (not gang.of_pods and gang.name) or gang.uid}"
 
 
 def _claim_slot(claim: str) -> str:

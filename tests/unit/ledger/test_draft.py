@@ -83,6 +83,15 @@ def test_an_heir_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: 
         assert isinstance(draft.book(a_booking("second", controller=maker)), Shortfall)
 
 
+def test_a_further_group_of_a_workload_and_a_workload_of_its_name_both_count() -> None:
+    """Else each is booked as a whole, and only one of them has room."""
+    draft, four = Draft(an_account(), tenant(8)), (Charge(Decimal(4), "gpu-batch"),)
+    group = GangBooking("web/1", "LeaderWorkerSet.leaderworkerset.x-k8s.io", TEAM, "web-1", tenant(8), four)
+    assert isinstance(draft.book(replace(group, uid="another")), Booked)
+    assert isinstance(draft.book(replace(group, of_pods=True)), Booked)
+    assert total(draft.account, tenant(8)) == 8
+
+
 def test_long_names_in_one_namespace_leave_the_others_place_in_the_account() -> None:
     """Else the API server would store no version of the account any more, and nobody of the tenant could book."""
     draft = Draft(an_account(namespaces={TEAM: "open", "other": "open"}), tenant(1000))
