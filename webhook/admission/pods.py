@@ -213,18 +213,18 @@ class PodReviewer(Reviewer, frozen=True):
         #    are under way would look refused. A pod that is being deleted is missing, because it is replaced.
         try:
             maker = next(iter(await lookups.owners(namespace, owner, self.policy.kinds)), None)
-            labels = {key: value for key, value in pod.metadata.labels.items() if maker and key in maker.selects}
-            if maker is None or not labels:
+            if maker is None:
                 return booking
-            stored = await lookups.pods_made_by(owner.uid, namespace, labels)
+            stored = await lookups.pods_in(namespace)
         except Unreadable:
             return booking
         wanted = sum(member.count for member in maker.members)
-        missing = wanted - sum(not each.deletion_timestamp for each in stored)
+        missing = wanted - sum(each.controller_uid == owner.uid and not each.deletion_timestamp for each in stored)
         if missing < 1:  # somebody has just scaled it down, or it makes one pod on each node
             return booking
 
-        # 3. Each of these has a slot of its own.
+        # 3. Each of these has a slot of its own. Names are those of all pods, because whoever may edit a pod may take
+        #    its labels and its owner from it, and it would look as if it was never stored.
         names = {each.name for each in stored}
         not_stored = tuple(dict.fromkeys(name for name in tries if name not in names))
         return structs.replace(booking, retries=not_stored) if len(not_stored) >= missing else booking

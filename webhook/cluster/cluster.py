@@ -95,8 +95,8 @@ class Lookups(Protocol):
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:
         """Return the pods that wait for a ResourceClaim of that metadata, each with what it calls the claim."""
 
-    async def pods_made_by(self, controller: str, namespace: str, labels: Mapping[str, str]) -> Sequence[Metadata]:
-        """Return the pods with these labels of the controller with this uid that have not ended, read at once."""
+    async def pods_in(self, namespace: str) -> Sequence[Metadata]:
+        """Return the pods of a namespace that have not ended, by one quorum read."""
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Tell whether a pod with these labels is being deleted, and ends within twice its grace period."""

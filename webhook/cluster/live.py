@@ -147,22 +147,21 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
             pods = {seen.metadata.uid: seen for seen in (*named, *await self._controller(namespace, claim))}
             return [(seen.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
 
-    async def pods_made_by(self, controller: str, namespace: str, labels: Mapping[str, str]) -> list[Metadata]:
-        found = [read(raw, Named).metadata for raw in await self._labelled(namespace, labels)]
-        return [each for each in found if each.controller_uid == controller]
+    async def pods_in(self, namespace: str) -> list[Metadata]:
+        return [read(raw, Named).metadata for raw in await self._unended(namespace, {})]
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Tell whether one ends soon. A lost node never ends its pods, so the limit is that of the in-tree quota."""
-        for raw in await self._labelled(namespace, labels):
+        for raw in await self._unended(namespace, labels):
             ending = read(raw, _Deleted).metadata
             grace = timedelta(seconds=ending.deletion_grace_period_seconds or 0)  # once more: twice in all
             if ending.deletion_timestamp is not None and datetime.now(UTC) < ending.deletion_timestamp + grace:
                 return True
         return False
 
-    async def _labelled(self, namespace: str, labels: Mapping[str, str]) -> list[msgspec.Raw]:
+    async def _unended(self, namespace: str, labels: Mapping[str, str]) -> list[msgspec.Raw]:
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        params = {**RUNNING.params, "labelSelector": selector}
+        params = {**RUNNING.params, **({"labelSelector": selector} if selector else {})}
         async with in_time(f"the pods of {namespace}"):
             pages = self.client.list_pages(path("v1", "pods", namespace), params, metadata_only=True)
             return [raw async for raw in listed_objects(pages)]

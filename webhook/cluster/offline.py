@@ -243,7 +243,7 @@ class Files(views.ObjectLookups):
         """Return none: a pod in a file waits for nothing yet."""
         return ()
 
-    async def pods_made_by(self, controller: str, namespace: str, labels: Mapping[str, str]) -> Sequence[Metadata]:  # noqa: ARG002
+    async def pods_in(self, namespace: str) -> Sequence[Metadata]:  # noqa: ARG002
         """None: the pods of a workload in a file are to be created."""
         return ()
 
