@@ -243,6 +243,9 @@ class Oracle:
             self.expected.ended.append(Lost(until, pod["metadata"]["namespace"], self.expected.ask_of(pod)))
         elif gpus_of(pod) and not is_terminal(pod) and not is_gated(pod):  # who watches may not know it yet
             self.expected.ended.append(Lost(now + WINDOW, pod["metadata"]["namespace"], self.expected.ask_of(pod)))
+        if now < self.calm.leaderless_until and gpus_of(pod) and not is_gated(pod):  # no leader may have seen it
+            until, namespace = self.calm.leaderless_until + LOST_SECONDS, pod["metadata"]["namespace"]
+            self.expected.lost.append(Lost(until, namespace, self.expected.ask_of(pod), is_over=True))
 
     def runs(self, pod: Tree) -> None:
         self.report.say(f"runs {pod['metadata']['namespace']}/{pod['metadata']['name']} {tier_of(pod)}")
