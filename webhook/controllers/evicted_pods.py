@@ -1,9 +1,4 @@
-"""Follows the scheduler's preemptions: who was evicted for whom, whether that saved, and what is lost.
-
-The scheduler writes an event Preempted on the victim, with the uid of the pod or PodGroup that takes its place in the
-message (pkg/scheduler/framework/preemption/executor.go in kubernetes). Whoever leads marks that event when it begins
-to tell of it, and again when that is written; whoever leads next takes up what lacks the second mark. So each is told
-of, and once unless a leader ends between the word and the mark.
+"""Reads an event Preempted of the scheduler, and what became of its victim: its end, its save, and what is lost.
 
 Anybody may write such events in a namespace of theirs, as long ones as are stored: no more of one is taken than the
 scheduler would write. The victim's hooks are asked for their last words, and the kubelet for its event.
@@ -23,20 +18,17 @@ from msgspec.structs import replace
 
 from webhook.cluster.pod_informer import Ended, SeenPod, end_of, has_work_to_lose, seen_pod
 from webhook.kube.client import Client, path
-from webhook.kube.errors import ApiError, Conflict, NotFound
-from webhook.kube.reflector import Reflector, Source
+from webhook.kube.errors import ApiError, NotFound
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refused
-from webhook.objects.view import View, read, view
+from webhook.objects.view import Tree, View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.listen import VOLUME
 from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work, outcome_of, saved_last, work_since
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
-from webhook.sentences.sentence import told
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +63,10 @@ class _Event(View, frozen=True):
     last_timestamp: str | None = None
     message: str = ""
 
+    @property
+    def is_settled(self) -> bool:
+        return self.metadata.annotations.get(SETTLED) == SETTLED_BY_NOW
+
 
 class Preempted(NamedTuple):
     """What an event says. `by` is the uid of the pod that takes the victim's place, "" where that is none.
@@ -87,6 +83,11 @@ class Preempted(NamedTuple):
     time: str
 
 
+def is_settled(event: Tree) -> bool:
+    """Tell whether nobody has to tell of a preemption any more."""
+    return view(event, _Event).is_settled
+
+
 async def preempted(raw: msgspec.Raw) -> Preempted | None:
     """What an event says; None where the scheduler would not write that."""
     found = read(raw, _Event)
@@ -95,8 +96,9 @@ async def preempted(raw: msgspec.Raw) -> Preempted | None:
     if said is None or not named:
         return None
     time = found.event_time or found.last_timestamp or ""
-    settled = where.annotations.get(SETTLED) == SETTLED_BY_NOW
-    return Preempted(where.name, where.resource_version, settled, victim, said["uid"] or "", said["node"], time)
+    return Preempted(
+        where.name, where.resource_version, found.is_settled, victim, said["uid"] or "", said["node"], time
+    )
 
 
 LATE_EVENTS = (1, 2)
@@ -311,96 +313,3 @@ def _at(time: str) -> float | None:
     except ValueError:
         return None
     return found.timestamp() if found.tzinfo else None
-
-
-_PREEMPTED = Source(
-    path("v1", "events"),
-    {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"},
-    key="uid",
-)
-"""Of Events there are no bookmarks, for the API server has no watch cache of them. So it is asked to end the watch
-before its silence is taken for death."""
-
-Told = Callable[[Preemption, OwnerReference], Awaitable[None]]
-"""Is handed a preemption that has come to its end, and what the victim is of: its controller, else itself. Returns once
-its word is stored."""
-
-
-class PreemptionWatch:
-    """Run `run` as a task.
-
-    Every replica follows the victims, which are soon gone; the one that is `leading`, and knows what pods hold, tells.
-    """
-
-    def __init__(self, client: Client, evicted: EvictedPods, leading: Callable[[], bool], told: Told) -> None:
-        self._client = client
-        self._evicted = evicted
-        self._leading = leading
-        self._told = told
-        self._begun: dict[str, Victim] = {}
-        self._victims: set[Victim] = set()
-        self._untold: dict[str, asyncio.Task[None]] = {}
-        self._tasks = asyncio.TaskGroup()
-
-    async def run(self) -> None:
-        async with self._tasks:
-            self._tasks.create_task(Reflector(self._client, _PREEMPTED, preempted, self._changed, self._listed).run())
-
-    def _changed(self, uid: str, event: Preempted | None) -> None:
-        """Begin to follow a new one, each victim once; leave off one that another replica has told of."""
-        if (event is None or event.settled) and (task := self._untold.pop(uid, None)):
-            task.cancel()
-        if event is None:
-            self._victims.discard(self._begun.pop(uid, Victim()))
-        elif not event.settled and uid not in self._begun and event.victim not in self._victims:
-            self._begun[uid] = event.victim
-            self._victims.add(event.victim)
-            if (seconds_since(event.time) or 0.0) < RECENT:
-                self._untold[uid] = self._tasks.create_task(self._followed(uid, event))
-
-    def _listed(self, found: Mapping[str, Preempted]) -> None:
-        for uid in self._begun.keys() - found.keys():
-            self._changed(uid, None)
-        for uid, event in found.items():
-            self._changed(uid, event)
-
-    async def _followed(self, uid: str, event: Preempted) -> None:
-        led = self._leading()
-        try:
-            ended = await self._evicted.follow(event)
-            while not self._leading():  # noqa: ASYNC110 - nobody tells when that changes
-                await asyncio.sleep(LOOK)
-            await self._evicted.until_known(event)
-            self._untold.pop(uid, None)  # the mark that is seen from now on is our own
-            preemption = self._evicted.preemption(event, ended, led=led)
-            if preemption is not None and await self._claim(event):
-                await self._told(preemption, ended.of)
-            await self._mark(event, SETTLED_BY_NOW)
-        except (ApiError, Refused) as error:
-            log.warning("preemption not followed", {"pod": event.victim.name, "error": told(error)})
-        except Exception:
-            log.exception("preemption not followed", {"pod": event.victim.name})
-
-    async def _claim(self, event: Preempted) -> bool:
-        """Say that we tell of it; False where another process has. One that only has begun to does not lead any more.
-
-        Without a mark it may be told of twice.
-        """
-        try:
-            await self._mark(event, TOLD_NOW, event.version)
-        except Conflict:
-            where = path("v1", "events", event.victim.namespace, event.name)
-            there = view(await persistently(lambda: self._client.get(where)), _Event)
-            return there.metadata.annotations.get(SETTLED) != SETTLED_BY_NOW
-        return True
-
-    async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
-        """Raises Conflict where somebody has written the event since that version."""
-        of_version = {"resourceVersion": version} if version else {}
-        mark = {"metadata": {**of_version, "annotations": {SETTLED: said}}}
-        try:
-            await self._client.patch(path("v1", "events", event.victim.namespace, event.name), mark)
-        except Conflict:
-            raise
-        except ApiError as error:
-            log.warning("preemption not marked", {"pod": event.victim.name, "error": told(error)})

@@ -10,9 +10,10 @@ from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
+from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
+from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
 from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
