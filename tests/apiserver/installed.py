@@ -218,6 +218,14 @@ def gpu_job(name: str, gpus: int, node: str | None = None, **spec: object) -> Tr
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
 
 
+def gpu_deployment(name: str, gpus: int, node: str | None = None, tier: str = "gpu-serving", replicas: int = 1) -> Tree:
+    labels, pod = {"app": name}, gpu_pod(name, gpus, node=node)["spec"]
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": tier}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
 def metric_of(address: Address, name: str, **labels: str) -> float:
     """The sum of a metric's samples that bear these labels, as one replica has counted."""
     wanted = [f'{label}="{value}"' for label, value in labels.items()]

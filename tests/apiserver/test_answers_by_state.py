@@ -14,21 +14,13 @@ from webhook.cli.main import app
 from .asking import kubeconfig_of, running
 from .conftest import new_namespace
 from .dra import Dra
-from .installed import Installed, Tree, gpu_job, gpu_pod
+from .installed import Installed, Tree, gpu_deployment, gpu_job, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
 STATES = yaml.safe_load((Path(__file__).parent / "states.yaml").read_text(encoding="utf-8"))
 
 KUEUE = [{"name": "kueue.x-k8s.io/admission"}]
-
-
-def serving(name: str, node: str, replicas: int = 1) -> Tree:
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": gpu_pod(name, 1, node=node)["spec"]}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-serving"}}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 class States:
@@ -64,7 +56,7 @@ class States:
         # 1. What needs no node of its own.
         self.create(gpu_job("late", 1, activeDeadlineSeconds=1), denies)
         self.create(gpu_job("later", 1, suspend=True), denies)
-        self.create(serving("none", node, replicas=0), denies)
+        self.create(gpu_deployment("none", 1, node, replicas=0), denies)
         job = {"spec": gpu_job("x", 1)["spec"]}
         yearly = {"metadata": {"name": "yearly", "labels": {"gpu-tiers.dev/tier": "gpu-training"}}}
         yearly |= {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"schedule": "0 3 1 1 *", "jobTemplate": job}}
@@ -72,9 +64,9 @@ class States:
         self.create(gpu_pod("kueued", 1, tier="gpu-batch", schedulingGates=KUEUE), denies)
 
         # 2. A row that is full, by refusal and by queue.
-        self.create(serving("first", f"{node}-more"), denies)
+        self.create(gpu_deployment("first", 1, f"{node}-more"), denies)
         installed.eventually(lambda: "gpu-serving 1/1" in installed.usage(denies), "a full row")
-        self.create(serving("web", node), denies)
+        self.create(gpu_deployment("web", 1, node), denies)
         self.create(gpu_job("train", 1, f"{node}-more"), denies)
         self.create(gpu_pod("there", 2, tier="gpu-training", node=f"{node}-more"), queues)
         installed.eventually(self.runs("there", queues), "the quota is used")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from .asking import SOME, expect, run, running, why
-from .installed import Installed, Tree, gpu_job, gpu_pod
+from .installed import Installed, gpu_deployment, gpu_job, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,14 +23,6 @@ def asked(installed: Installed, namespace: str, *arguments: str) -> str:
     )
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
     return re.sub(r"\d+ (second|minute)s?", "20 seconds", text).rstrip("\n")
-
-
-def deployment(name: str, gpus: int, node: str | None = None, tier: str = "gpu-serving", replicas: int = 1) -> Tree:
-    labels, pod = {"app": name}, gpu_pod(name, gpus, node=node)["spec"]
-    template = {"metadata": {"labels": labels}, "spec": pod}
-    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": tier}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 @pytest.fixture
@@ -83,7 +75,7 @@ def test_a_notebook_waits_for_pods_that_it_may_not_evict(installed: Installed, n
 @pytest.mark.usefixtures("tenant")
 def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("holder", 4), namespace).code == 0
-    assert installed.create(deployment("web", 4), namespace).code == 0
+    assert installed.create(gpu_deployment("web", 4), namespace).code == 0
     text = asked(installed, namespace, "why-pending", "deploy/web")  # at once: the command waits for the first try
     expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
 
@@ -127,7 +119,7 @@ def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
     installed: Installed, namespace: str, node: str
 ) -> None:
     """The pod that its next one replaces is counted in both, though that one leaves."""
-    web = deployment("web", 1, node, tier="gpu-training", replicas=4)
+    web = gpu_deployment("web", 1, node, tier="gpu-training", replicas=4)
     with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 4}]) as tenant:
         assert installed.create(web, namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "total 4/4", "its pods are counted")
@@ -143,7 +135,7 @@ def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
 def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
     installed: Installed, namespace: str, node: str
 ) -> None:
-    web = deployment("web", 2, node, tier="gpu-training", replicas=2)
+    web = gpu_deployment("web", 2, node, tier="gpu-training", replicas=2)
     with installed.tenant_for(namespace, namespace, quotas=[{"tier": "gpu-training", "gpus": 4}]) as tenant:
         assert installed.create(web, namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4", "its pods are counted")
@@ -160,7 +152,7 @@ def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
 def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in_one_sentence(
     installed: Installed, namespace: str
 ) -> None:
-    elsewhere = deployment("web", 2, "no-such-node", tier="gpu-training", replicas=2)
+    elsewhere = gpu_deployment("web", 2, "no-such-node", tier="gpu-training", replicas=2)
     with installed.tenant_for(namespace, namespace, quotas=[{"tier": "gpu-training", "gpus": 4}]) as tenant:
         assert installed.create(elsewhere, namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4", "its pods are counted")
@@ -192,7 +184,7 @@ def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Instal
 def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
     installed: Installed, namespace: str, tenant: str
 ) -> None:
-    assert installed.create(deployment("web", 2, tier="gpu-batch", replicas=0), namespace).code == 0
+    assert installed.create(gpu_deployment("web", 2, tier="gpu-batch", replicas=0), namespace).code == 0
     told = asked(installed, namespace, "explain", "deploy/web")
     assert re.search(r"class of a new pod +gpu-batch \(400, PreemptLowerPriority\)", told)
     assert re.search(r"checkpoint +\S", told)

@@ -85,6 +85,11 @@ class EventSeries:
         self.pending += 1
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other series."""
+        return self.regarding.uid, self.reason, self.related.uid if self.related else ""
+
+    @property
     def home(self) -> str:
         """The list that it is created in. kubectl looks in `default` for events about objects without a namespace."""
         return path("v1", "events", self._namespace)
@@ -123,8 +128,7 @@ class EventSeries:
 
     @property
     def _name(self) -> str:
-        of_what = f"{self.regarding.uid} {self.reason} {self.related.uid if self.related else ''}"
-        told_apart = hashlib.sha256(of_what.rstrip().encode()).hexdigest()[:16]
+        told_apart = hashlib.sha256(" ".join(self.key).rstrip().encode()).hexdigest()[:16]
         return f"{self.regarding.name[:LONGEST_NAME].rstrip('-.')}.{told_apart}"
 
 
@@ -162,17 +166,17 @@ class EventWriter:
 
     def add(self, regarding: Regarding, reason: str, message: str, related: Regarding | None = None) -> None:
         """Tell of an object that it happened; `related` is the other object that it happened to or came from."""
-        key = (regarding.uid, reason, related.uid if related else "")
-        series = self._series.setdefault(key, EventSeries(regarding, reason, related=related))
+        found = EventSeries(regarding, reason, related=related)
+        series = self._series.setdefault(found.key, found)
         series.add(message)
-        self._series.move_to_end(key)
+        self._series.move_to_end(found.key)
         if len(self._series) > MOST_SERIES:
             self._series.popitem(last=False)
         self._woken.set()
 
     async def written(self, regarding: Regarding, reason: str, related: Regarding | None = None) -> None:
         """Wait until all that was added of it is stored, or was refused; not for ever."""
-        key = (regarding.uid, reason, related.uid if related else "")
+        key = EventSeries(regarding, reason, related=related).key
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), self._wrote:
                 await self._wrote.wait_for(lambda: key not in self._series or not self._series[key].pending)

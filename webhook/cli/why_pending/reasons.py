@@ -174,15 +174,14 @@ def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list
     if not there:
         return "Its pods are refused"
     lacks = _due(asked, document) - there
+    refused = f"{lacks} {'is' if lacks == 1 else 'are'} refused" if lacks > 0 else "others are refused"
     if not waiting:
         run = "runs" if there == 1 else "run"
-        refused = f"{lacks} {'is' if lacks == 1 else 'are'} refused" if lacks > 0 else "others are refused"
         return f"{there} of its {f'{there + lacks} ' if lacks > 0 else ''}pods {run}; {refused}"
     if lacks <= 0:
         return f"{_of_how_many(pod, len(waiting), len(pods))} Others are refused"
     exist, is_ = ("exists", "is") if there == 1 else ("exist", "are")
     pending = f"and {is_} pending" if there == len(waiting) else f"({len(waiting)} pending)"
-    refused = f"{lacks} {'is' if lacks == 1 else 'are'} refused"
     return f"{there} of its {there + lacks} pods {exist} {pending}, such as {pod}; {refused}"
 
 
@@ -260,7 +259,7 @@ PAUSES = (
 
 async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
     """Tell whether a Job that lacks pods has made some before. An index that has failed for good gets no other."""
-    if document.kind != "Job" or at(document.tree, "spec.backoffLimitPerIndex") is not None:
+    if at(document.tree, "spec.backoffLimitPerIndex") is not None:
         return False
     told = await events_about(asked, document.namespace, document.uid) or ()
     made = sum(each.get("count") or 1 for each in told if each.get("reason") == "SuccessfulCreate")
@@ -272,12 +271,11 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
 
     What it counts it keeps in its memory, so this is the latest time.
     """
+    if document.kind != "Job" or has_ended(document.tree) or _held_back(asked, document):
+        return ""
     evicted = await eviction_of(asked, document.namespace, view(document.tree, Named).metadata)
     failed, ends = at(document.tree, "status.failed"), [*filter(None, map(failed_at, pods))]
-    ended = document.kind != "Job" or has_ended(document.tree) or _held_back(asked, document)
     last = max([*ends, *([evicted.at] if evicted else [])], default=None)
-    if ended:
-        return ""
     if last is None or not (failed or evicted):
         return PAUSES if await _has_lost_a_pod(asked, document) else ""
     left = next_pod_of_job(failed if isinstance(failed, int) else 1, last) - datetime.now(UTC)
