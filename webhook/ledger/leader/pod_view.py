@@ -44,9 +44,9 @@ class PodView:
         self._changed = changed
         self._clock = clock
         self._pods: dict[str, Holding] = {}
-        self._uids: dict[tuple[str, str], str] = {}
+        self._uids: defaultdict[str, dict[str, str]] = defaultdict(dict)
         self._sums = HoldingSums()
-        self._counts: defaultdict[str, Counter[_Alike]] = defaultdict(Counter)
+        self._counts: dict[str, Counter[_Alike]] = {}
         self._preempted_or_sharing: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._ends: dict[str, float] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -69,7 +69,7 @@ class PodView:
         return uid not in self._pods and uid not in self.gated and (uid in self._ended or uid in self._over)
 
     def named(self, namespace: str, name: str) -> str | None:
-        return self._uids.get((namespace, name))
+        return self._uids[namespace].get(name) if namespace in self._uids else None
 
     def namespaces(self) -> Collection[str]:
         """Where pods are or were."""
@@ -117,10 +117,20 @@ class PodView:
         """Return how many pods have the same namespace, maker and GPUs, of all makers."""
         found = Counter[tuple[str, str, Bucket, Decimal]]()
         for namespace in namespaces:
-            for (maker, of, bucket, gpus), pods in self._counts.get(namespace, {}).items():
+            for (maker, of, bucket, gpus), pods in self._counts_in(namespace).items():
                 if (namespace, of) not in gangs:
                     found[namespace, maker, bucket, gpus] += pods
         return found
+
+    def _counts_in(self, namespace: str) -> Counter["_Alike"]:
+        """Return the pods of each maker: counted when first asked, and from then on as they come and go.
+
+        Only tenants with a queue are asked. For each pod of the others a count would take 200 bytes.
+        """
+        if namespace not in self._counts:
+            pods = (each for each in self._pods.values() if each.namespace == namespace)
+            self._counts[namespace] = Counter(_alike(each) for each in pods if _is_counted(each))
+        return self._counts[namespace]
 
     def inherit(self, account: Account) -> None:
         """Reserve the slots of pods that the last leader has counted, and that ended while nobody led.
@@ -129,7 +139,8 @@ class PodView:
         """
         preempted = (each for each in account.entries if each.is_pod and each.preempted and each.uid not in self._pods)
         now, missing = Counter[tuple[str, str]](), list[PodCount]()
-        for (namespace, maker, *_), pods in self._alike_in(account.namespaces, account.gangs).items():
+        counted = {each.namespace for each in account.pod_counts}
+        for (namespace, maker, *_), pods in self._alike_in(counted, account.gangs).items():
             now[namespace, maker] += pods
         for entry in account.reserved:
             now[entry.namespace, entry.maker] += entry.is_pod and entry.uid not in self._pods
@@ -226,7 +237,7 @@ class PodView:
 
     def _put(self, uid: str, holding: Holding) -> None:
         self._pods[uid] = holding
-        self._uids[holding.namespace, holding.name] = uid
+        self._uids[holding.namespace][holding.name] = uid
         self._sums.add(holding)
         self._count(holding, 1)
         if holding.preempted or holding.charge.shared:
@@ -236,16 +247,16 @@ class PodView:
         holding = self._pods.pop(uid, None)
         if holding is None:
             return self.gated.take_out(uid)
-        if self._uids.get((holding.namespace, holding.name)) == uid:
-            del self._uids[holding.namespace, holding.name]
+        if self.named(holding.namespace, holding.name) == uid:
+            del self._uids[holding.namespace][holding.name]
         self._sums.take_out(holding)
         self._count(holding, -1)
         self._preempted_or_sharing[holding.namespace].pop(uid, None)
         return holding
 
     def _count(self, holding: Holding, pods: int) -> None:
-        if holding.controller and not holding.preempted and not holding.charge.shared:
-            counts, alike = self._counts[holding.namespace], _alike(holding)
+        counts, alike = self._counts.get(holding.namespace), _alike(holding)
+        if counts is not None and _is_counted(holding):
             counts[alike] += pods
             if not counts[alike]:
                 del counts[alike]
@@ -259,6 +270,10 @@ _Alike = tuple[str, str, Bucket, Decimal]
 
 def _alike(holding: Holding) -> _Alike:
     return holding.made_by[1], holding.draws_on[1], _bucket(holding), holding.charge.gpus
+
+
+def _is_counted(holding: Holding) -> bool:
+    return bool(holding.controller) and not holding.preempted and not holding.charge.shared
 
 
 class HoldingSums:
