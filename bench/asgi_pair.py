@@ -17,13 +17,13 @@ HEADERS = [(b"content-type", b"application/json")]
 
 
 class Asked(msgspec.Struct):
-    """What is read of a request."""
+    """The fields of a request that are read."""
 
     uid: str
 
 
 class Review(msgspec.Struct):
-    """What is read of a review."""
+    """The fields of a review that are read."""
 
     request: Asked
 

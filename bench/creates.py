@@ -1,4 +1,4 @@
-"""What a create costs with gpu-tiers, beside what Kubernetes has in-tree and beside webhooks that do nothing.
+"""The cost of a create with gpu-tiers, next to Kubernetes' in-tree means and webhooks that do nothing.
 
 `python bench/creates.py [--runs 3] [--rounds 4] [--keep FILE]`. Two real control planes, one with one replica and one
 with three, and on them a namespace for each case. All cases take turns, so that a machine that slows down slows all.
@@ -71,7 +71,7 @@ Taken = defaultdict[Key, Samples]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a case is measured: on the control plane with so many replicas, in these namespaces."""
+    """The place of a case: the control plane with so many replicas, and these namespaces."""
 
     replicas: int
     namespaces: list[str]
@@ -79,7 +79,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Load:
-    """So many creates by so many clients at each place in its turn, and so many turns in a round."""
+    """The number of creates, of clients at each place, and of turns in a round."""
 
     what: str
     clients: int
@@ -190,7 +190,7 @@ def tenant(namespace: str) -> Tree:
 
 
 def gives_a_class(cluster: ControlPlane, namespace: str) -> bool:
-    """Whether a GPU pod would have the class of its tier there."""
+    """Return whether a GPU pod would have the class of its tier there."""
     command = ("create", "--dry-run=server", "--output=json", f"--namespace={namespace}", "-f", "-")
     answer = cluster.kubectl(*command, input=json.dumps(GPU_POD), check=False)
     return not answer.code and answer.json()["spec"].get("priorityClassName") == "gpu-batch"
@@ -212,7 +212,7 @@ def run(rounds: int) -> tuple[str, Run]:
 
 
 def figure(key: Key, samples: Samples) -> Figure:
-    """What was measured of a case."""
+    """Return the figure of a case."""
     ordered = sorted(samples.latencies)
     p50, p99 = (round(ordered[int(len(ordered) * part)], 4) for part in (0.5, 0.99))
     return Figure(key, round(statistics.median(samples.rates), 2), p50, p99, samples.again)

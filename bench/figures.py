@@ -1,4 +1,4 @@
-"""What bench/creates.py measures, as values that are kept in a file, and the goals, which are ratios of them."""
+"""Values that bench/creates.py measures and stores in a file, and the goals, which are ratios of them."""
 
 import statistics
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class Measured:
 
 
 def read_measured(file: Path) -> Measured:
-    """What was kept; msgspec.ValidationError for anything else."""
+    """Return the stored values; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Measured)
 
 
@@ -131,7 +131,7 @@ class Goal:
         return spread([self.of.value(run) / self.against.value(run) for run in runs])
 
     def is_met(self, runs: list[Run]) -> bool:
-        """Whether it is, in most runs. By a difference: a ratio to what noise has brought below 0 tells nothing."""
+        """Return whether most runs meet the goal, by a difference, because a ratio to noise below 0 says nothing."""
         differences = [self.of.value(run) - self.times * self.against.value(run) for run in runs]
         return statistics.median(differences) * (-1 if self.at_least else 1) <= 0
 

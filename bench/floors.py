@@ -1,4 +1,4 @@
-"""What gpu-tiers is measured beside, each in one namespace: what Kubernetes has in-tree, and the least webhooks.
+"""The references for gpu-tiers, each in one namespace: Kubernetes' in-tree means, and minimal webhooks.
 
 All but ResourceQuota give a GPU pod the class gpu-batch, with its priority and its preemption policy.
 """

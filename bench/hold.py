@@ -1,4 +1,4 @@
-"""What it costs that pods over quota wait: for one that need not wait, and for 5,000 that do.
+"""The cost of queued pods: for a pod that need not wait, and for 5,000 that do.
 
 `python bench/hold.py [--held 5000]`. A real control plane with its scheduler and fake nodes, one replica. In turns pods
 of a tenant that refuses and of one that holds, each with room: from create to bound. Then a line: memory, how long it

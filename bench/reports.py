@@ -1,4 +1,4 @@
-"""What it costs a replica that trainings report: 5,000 pods, one report each 30 s, each over a connection of its own.
+"""The cost of reports for a replica: 5,000 pods, one report each 30 s, each over a connection of its own.
 
 `python bench/reports.py`. The tokens are signed with the control plane's own key, as the API server signs them. Beside
 it stands the same replica without reports.
@@ -33,7 +33,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a process: CPU seconds since it began, and MiB that it has. Linux: proc(5)."""
+    """The cost of a process: CPU seconds since it began, and MiB that it has. Linux: proc(5)."""
 
     cpu: float
     mib: float

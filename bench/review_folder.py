@@ -43,7 +43,7 @@ def varied(tree: object, number: int) -> object:
 
 
 def manifests() -> Iterator[str]:
-    """So many manifests, no two alike."""
+    """Yield so many manifests, no two alike."""
     for number, seed in enumerate(islice(cycle(seeds()), COUNT)):
         tree: Any = varied(seed, number)
         tree["metadata"] = {**tree["metadata"], "name": f"{tree['metadata'].get('name', 'made')}-{number}"}

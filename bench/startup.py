@@ -1,4 +1,4 @@
-"""What a command takes to start: the modules that it imports, and its CPU time up to a connection that is refused.
+"""The start of a command: the modules that it imports, and its CPU time up to a refused connection.
 
 `python bench/startup.py`. The median of some runs; the commands take turns.
 """

@@ -1,4 +1,4 @@
-"""What the shell of whoever runs the tests says of clusters, proxies, languages and folders: nothing to the tests."""
+"""The shell of the person who runs the tests: its clusters, proxies, languages and folders reach no test."""
 
 import locale
 import os

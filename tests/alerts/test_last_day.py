@@ -31,7 +31,7 @@ def held(gpus: float, since: int, until: int = 10_000) -> Told:
 
 
 def evicted(pods: int, at: int) -> Told:
-    """So many pods at that minute; before and after nothing."""
+    """Return a series with this many pods at that minute and none before and after."""
     return lambda minute: None if AWAY < minute < BACK else float(pods * (minute >= at))
 
 

@@ -1,4 +1,4 @@
-"""What a person asks: commands with a kubeconfig, the page, and events."""
+"""Ask as a person does: with commands and a kubeconfig, on the page, and by events."""
 
 import http.client
 import json

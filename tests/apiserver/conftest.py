@@ -27,7 +27,7 @@ INSTALLING = ("installed", "few_seats", "three")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those come first that need no installation: a webhook that leads would write to the TenantQuotas they make."""
+    """Run the tests that need no installation first, because a leading webhook would write to their TenantQuotas."""
     items.sort(key=turn)
 
 

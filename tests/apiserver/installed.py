@@ -96,7 +96,7 @@ class Installed:
 
     @property
     def published(self) -> dict[str, str]:
-        """What the leader tells of the active policy."""
+        """Return what the leader publishes about the active policy."""
         return dict(self.get(f"configmap/{RELEASE}-active", RELEASE).get("data") or {})
 
     def _file_is_published(self) -> bool:
@@ -107,7 +107,7 @@ class Installed:
         return metric_of(self.address, name, **labels)
 
     def metrics(self) -> str:
-        """What Prometheus would read."""
+        """Return the metrics as Prometheus would read them."""
         return metrics_of(self.address)
 
     def log(self) -> str:
@@ -136,14 +136,14 @@ class Installed:
         self.api.delete(f"tenantquota/{name}")
 
     def _is_ready(self, what: str) -> bool:
-        """Whether an object is, as it is now and not as it was before."""
+        """Return whether an object is ready in its current generation, not in an earlier one."""
         tree = self.get(what, "")
         ready = [each for each in tree.get("status", {}).get("conditions", []) if each["type"] == "Ready"]
         generation = tree["metadata"]["generation"]
         return any(each["status"] == "True" and each.get("observedGeneration") in {None, generation} for each in ready)
 
     def usage(self, name: str) -> str:
-        """What `kubectl get tenantquota` shows of a tenant's usage."""
+        """Return a tenant's usage as `kubectl get tenantquota` shows it."""
         return str(self.get(f"tenantquota/{name}", "").get("status", {}).get("summary", ""))
 
     def condition(self, name: str, kind: str) -> Tree:
@@ -168,7 +168,7 @@ class Installed:
         return self.api.get(what, namespace)
 
     def messages(self, namespace: str, selector: str) -> str:
-        """What events say that a field selector finds."""
+        """Return the messages of the events that a field selector finds."""
         found = self.api.get("events", namespace, fieldSelector=selector)["items"]
         return "\n".join(str(each["message"]) for each in found)
 
@@ -234,7 +234,7 @@ def metric_of(address: Address, name: str, **labels: str) -> float:
 
 
 def metrics_of(address: Address) -> str:
-    """What Prometheus would read."""
+    """Return the metrics as Prometheus would read them."""
     connection = http.client.HTTPConnection("127.0.0.1", address.metrics_port, timeout=60)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()

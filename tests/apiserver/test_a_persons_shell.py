@@ -1,4 +1,4 @@
-"""What a person's shell says of another cluster reaches no test, and a cluster of somebody's is not touched unasked."""
+"""Settings of a person's shell reach no test, and no test touches a person's cluster without being asked."""
 
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.apiserver
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It names a cluster that is gone and proxies that are closed."""
+    """Set a shell that names a cluster that is gone and proxies that are closed."""
     for name, value in hostile(tmp_path).items():
         monkeypatch.setenv(name, value)
 

@@ -48,7 +48,7 @@ def test_a_tenant_that_fills_its_quota(installed: Installed, namespace: str, pro
 
 
 async def test_the_page_finds_there_what_a_running_webhook_shows(prometheus: Prometheus) -> None:
-    """Of less than ten minutes: each outcome of an eviction begins at 0, so times are known at which nothing was."""
+    """Each outcome of an eviction begins at 0, so less than ten minutes show times without one."""
     server = PrometheusServer(prometheus.url, {"job": "gpu-tiers"}, None, None)
     day = await AskedPrometheus(server).day()
     assert not day.problem

@@ -139,6 +139,6 @@ def test_each_state_is_told_as_it_is(states: States, person: str, row: dict[str,
 
 
 def matches(pattern: str, told: str) -> bool:
-    """Whether an answer has such a line; each "…" of it is any text."""
+    """Return whether an answer has such a line; each "…" of the pattern stands for any text."""
     found = ".*".join(map(re.escape, pattern.split("…")))
     return re.search(found, told) is not None

@@ -66,7 +66,7 @@ def _counted(installed: Installed, namespace: str) -> bool:
 
 
 def with_policy(installed: Installed, failure_policy: str) -> None:
-    """As docs/break-glass.md has it."""
+    """Apply the policy as docs/break-glass.md describes it."""
     entry = {"name": "pods.validate.gpu-tiers.dev", "failurePolicy": failure_policy}
     patched = json.dumps({"webhooks": [entry]})
     installed.cluster.kubectl("patch", "validatingwebhookconfiguration", "zz-gpu-tiers", "-p", patched)

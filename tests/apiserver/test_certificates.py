@@ -33,7 +33,7 @@ KINDS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
 
 @dataclass(frozen=True)
 class Installed:
-    """What the chart makes: an empty Secret, two configurations without caBundle, and an account's rights."""
+    """The objects of the chart: an empty Secret, two configurations without caBundle, and an account's rights."""
 
     cluster: Cluster
     namespace: str
@@ -337,7 +337,7 @@ def accepted(installed: Installed) -> bool:
 
 
 def dry_run(installed: Installed) -> str:
-    """What the API server says when nobody may make a ConfigMap; nothing if one may."""
+    """Return the API server's error when nobody may make a ConfigMap, and "" where one may."""
     asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "asked"}}
     return installed.cluster.api.create(asked, installed.namespace, dry_run=True, check=False).stderr
 

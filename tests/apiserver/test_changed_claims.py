@@ -224,7 +224,7 @@ def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
 
 @pytest.mark.usefixtures("tenant")
 def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, namespace: str, devices_on: str) -> None:
-    """It is made so, or first stands alone, which charges nobody."""
+    """The claim is made so at once, or first stands alone, which charges nobody."""
     assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     with no_claims_made(installed.cluster):
         pod = claiming("modest", devices_on, resourceClaimTemplateName="gpus")

@@ -38,7 +38,7 @@ def what(answer: Result, name: str) -> str:
 
 @contextmanager
 def hanging(installed: Installed) -> Iterator[None]:
-    """It listens, and answers nobody."""
+    """Yield a server that listens and never answers."""
     installed.process.popen.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -62,7 +62,7 @@ def test_one_that_works_is_ok_in_every_line(installed: Installed, namespace: str
 def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_missed(
     installed: Installed, mode: str
 ) -> None:
-    """Nothing is patched or refused there, and a webhook that hangs costs each GPU pod the timeouts of both."""
+    """There nothing is patched or refused, and a webhook that hangs costs each GPU pod the timeouts of both."""
     installed.upgrade(mode=mode)
     try:
         assert words(check(installed, "--wait=1m"))["webhook"] == "ok"

@@ -1,4 +1,4 @@
-"""What the one Kubernetes client asks of a real API server, and what it says where that refuses."""
+"""The one Kubernetes client against a real API server: its requests, and its errors when that refuses."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the commands that ask a cluster print, as a person at a terminal reads it."""
+"""The commands that ask a cluster, and their output as a person at a terminal reads it."""
 
 import os
 import subprocess

@@ -47,7 +47,7 @@ def waits(installed: Installed, namespace: str, job: str) -> bool:
 
 
 def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[str, str], node: str) -> None:
-    """As docs/lending.md tells it."""
+    """The steps are those of docs/lending.md."""
     lender, borrower = tenants
     assert installed.create(training("within", 1, node), borrower).code == 0
     installed.eventually(lambda: runs(installed, borrower, "within"), "what is within its quota")

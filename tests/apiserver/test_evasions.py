@@ -73,7 +73,7 @@ def said(error: str) -> str:
 
 
 def became(pod: Tree) -> str:
-    """What a pod is that was let in."""
+    """Return the class and policy of a pod that was admitted."""
     spec = pod["spec"]
     return f"let in: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
 

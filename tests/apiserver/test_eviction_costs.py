@@ -1,4 +1,4 @@
-"""What other schedulers are told of an eviction, on a real API server. Neither Kueue nor Volcano runs.
+"""Evictions as other schedulers learn of them, on a real API server.
 
 With a real Kueue, which evicts by it: tests/operators/test_kueue.py. No release of Volcano reads its annotation.
 """

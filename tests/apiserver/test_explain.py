@@ -1,4 +1,4 @@
-"""What explain and why-pending print about real objects: one command from a question to its answer."""
+"""explain and why-pending about real objects: one command from a question to its answer."""
 
 import json
 import re

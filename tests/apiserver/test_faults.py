@@ -127,5 +127,5 @@ def pod_of(gang: Tree, number: int) -> Tree:
 
 
 def answers(outcome: Outcome) -> dict[str, int]:
-    """What people read; a busy machine may have told their client library to try again, or have cut a connection."""
+    """Return the answers that people read, without those that a client library tries again on a busy machine."""
     return {what: number for what, number in outcome.answers.items() if what not in (AGAIN, ERROR, LOST)}

@@ -157,7 +157,7 @@ def at_any_time(text: str) -> str:
 
 
 def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
-    """Where an answer says something that the whole one doesn't."""
+    """Return where an answer says something that the complete one doesn't."""
     if less in (None, "", [], {}):
         return []
     if isinstance(less, dict) and isinstance(whole, dict):
@@ -175,7 +175,7 @@ def told(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
 
 
 def outcome(config: Path, command: tuple[str, ...], whole: tuple[set[str], Any]) -> tuple[str, list[str]]:
-    """What comes of a command, and what is untrue in it."""
+    """Return the outcome of a command, and what is untrue in it."""
     text = asked(config, *command)
     if text.exit_code == 2:
         return "asks for rights", [] if "ClusterRole gpu-tiers-" in text.stderr else [text.stderr]

@@ -66,7 +66,7 @@ class FewSeats:
         self.cluster.api.wait_for("Exact", f"tenantquota/{TEAM}")
 
     def token(self, namespace: str, account: str) -> str:
-        """What proves a ServiceAccount."""
+        """Return a token of a ServiceAccount."""
         return self.cluster.api.token(account, namespace)
 
     def add_flow_schema(self) -> None:

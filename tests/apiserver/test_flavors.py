@@ -76,7 +76,7 @@ def test_no_way_to_a_node_passes_the_row_of_its_flavor(
 
 
 def gated(name: str) -> dict[str, object]:
-    """As Kueue's webhook leaves a pod that waits in its queue."""
+    """Return a pod that waits in Kueue's queue, as Kueue's webhook leaves it."""
     return gpu_pod(name, 1, nodeSelector={}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
 
 
@@ -114,7 +114,7 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
 def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
     installed: Installed, namespace: str, tenant: str, node: str, model: dict[str, str]
 ) -> None:
-    """It may come to be an H100, and is one or none before the leader has looked."""
+    """The pod may become an H100 pod; it is one or none before the leader has looked."""
     for key, value in model.items():
         installed.api.label(f"node/{node}", {key: value})
     gated = gpu_pod("gated", 1, node=node, schedulingGates=[{"name": "example.com/data"}])

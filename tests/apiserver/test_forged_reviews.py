@@ -20,7 +20,7 @@ pytestmark = pytest.mark.apiserver
 
 
 def tls_of(cluster: Cluster) -> ssl.SSLContext:
-    """What a client needs that verifies the webhook."""
+    """Return the TLS context of a client that verifies the webhook."""
     secret = cluster.api.get("secret/gpu-tiers-tls", "gpu-tiers")
     return ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
 
@@ -36,7 +36,7 @@ def posted(port: int, tls: ssl.SSLContext, path: str, review: Tree) -> int:
 
 
 def review_of(pod: Tree, namespace: str) -> Tree:
-    """What the API server would send for a pod that somebody creates."""
+    """Return the review that the API server would send for a pod that somebody creates."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     request = {
         "uid": str(uuid.uuid4()),
@@ -130,7 +130,7 @@ def test_with_a_ca_of_clients_the_path_alone_opens_nothing(
 
 
 def test_the_refusal_of_an_outage_shows_the_path(installed: Installed, namespace: str) -> None:
-    """So docs/security.md says to make a new one afterwards, and what holds better."""
+    """docs/security.md therefore says to make a new path afterwards, and names the stronger protection."""
     installed.kill()
     try:
         answer = installed.create(gpu_pod("unlucky"), namespace)

@@ -31,7 +31,7 @@ WRAPPERS = "workload.codeflare.dev/v1beta2"
 
 
 def appwrapper(name: str, inner: Tree) -> Tree:
-    """As a user writes it, around one workload."""
+    """Return an AppWrapper around one workload, as a user writes it."""
     metadata = {"name": name}
     return {
         "apiVersion": WRAPPERS,
@@ -138,7 +138,7 @@ def test_a_suspended_workload_is_booked_when_it_is_released(gangs: Gangs) -> Non
 
 
 def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, namespace: str) -> None:
-    """It is older than the TenantQuota, and has lost a pod to preemption: nobody keeps that place for it."""
+    """The gang is older than the TenantQuota and has lost a pod to preemption, and no slot is reserved for that pod."""
     gangs = Gangs(installed, namespace)
     gangs.apply(pytorchjob("old", 3))
     for number in range(3):
@@ -204,14 +204,14 @@ def version_of(tree: Tree) -> tuple[str, str, str]:
 
 
 def created(installed: Installed, namespace: str, trees: list[Tree]) -> dict[str, str]:
-    """What `kubectl create` of all of them made, uids by name; an error is the test's end."""
+    """Create all of them with kubectl and return their uids by name; an error fails the test."""
     answer = installed.create({"apiVersion": "v1", "kind": "List", "items": trees}, namespace)
     assert answer.code == 0, answer.stderr
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in answer.json()["items"]}
 
 
 def applied(gang: WorkloadBuilder, name: str) -> Tree:
-    """As a user writes it."""
+    """Return the gang as a user writes it."""
     return {**gang.json(), "metadata": {"name": name}}
 
 

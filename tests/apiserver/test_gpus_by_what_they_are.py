@@ -131,7 +131,7 @@ def test_network_cards_are_no_gpus(classes: Installed, namespace: str, tenant: s
 
 
 def test_parts_of_gpus_count_once(classes: Installed, namespace: str, tenant: str) -> None:
-    """By so many resources, in such amounts, a vGPU was refused as 41 GPUs and memory as no number of GPUs."""
+    """The old count by single resources refused a vGPU as 41 GPUs, and memory as no number of GPUs."""
     vgpu = asking("vgpu", "mthreads.com/vgpu", 1)
     limits = {"mthreads.com/vgpu": "1", "mthreads.com/sgpu-core": "8", "mthreads.com/sgpu-memory": "32"}
     vgpu["spec"]["containers"][0]["resources"] = {"limits": limits}
@@ -207,7 +207,7 @@ def test_a_driver_that_nobody_knows_is_told_by_what_it_offers(classes: Installed
 
 
 def test_a_class_that_turns_out_to_be_no_gpus_frees_them(classes: Installed, namespace: str, tenant: str) -> None:
-    """What was admitted before its class was there is counted by what that is."""
+    """A pod that was admitted before its class existed is counted by what the class is."""
     waiting = asking("waits", "deviceclass.resource.kubernetes.io/later", 2)
     assert classes.create(waiting, namespace).code == 0
     classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "as it may be a GPU's")

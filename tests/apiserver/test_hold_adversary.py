@@ -126,7 +126,7 @@ def test_whom_its_pods_say_they_are_of_is_told_only_where_it_can_be_a_name(line:
 def test_a_pod_that_names_no_flavor_is_booked_when_all_rows_have_room(
     installed: Installed, namespace: str, wide: str
 ) -> None:
-    """What is booked as on none of them could not be opened where one is full, and would keep its room."""
+    """A pod booked on none of the rows could not be opened where one is full, and would keep its room."""
     line, rows = Attacked(installed, namespace, wide), [{"gpus": 12}, {"resourceFlavor": "h100", "gpus": 4}]
     with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
         line.create(line.of_product("there", 2, H100))
@@ -170,7 +170,7 @@ def test_our_gate_holds_nothing_where_nobody_holds(line: Attacked) -> None:
 
 
 def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> None:
-    """It is deleted and made anew, again and again, while its pod is booked and opened."""
+    """The claim is deleted and made again, repeatedly, while its pod is booked and opened."""
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     line.create(a_claim("devices", 1).unplaced())

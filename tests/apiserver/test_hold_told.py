@@ -1,4 +1,4 @@
-"""What people read of pods that are queued: on the pod, its workload and the tenant."""
+"""The text about queued pods that people read: on the pod, its workload and the tenant."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def condition(line: Line, pod: str) -> Tree:
 
 
 def told_of(line: Line, pods: list[str]) -> list[str]:
-    """What those of them say that say why they wait."""
+    """Return the messages of those pods that say why they wait."""
     messages = (condition(line, each).get("message", "") for each in pods)
     return [each for each in messages if each.startswith("waits for")]
 
@@ -46,7 +46,7 @@ def held(line: Line) -> Tree:
 
 
 def reserved(line: Line, tier: str) -> str:
-    """What is reserved for the queue in the row of a tier."""
+    """Return what is reserved for the queue in the row of a tier."""
     rows = line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("usage", [])
     return next((str(each.get("reservedForQueue", "")) for each in rows if each.get("tier") == tier), "")
 

@@ -1,4 +1,4 @@
-"""Who leads, by a Lease on the real API server."""
+"""Leader election by a Lease on the real API server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,7 @@ class Replica:
 
 
 def make_lease(cluster: Cluster, namespace: str) -> None:
-    """As the chart does: without a spec."""
+    """Make a Lease without a spec, as the chart does."""
     metadata = {"name": "gpu-tiers", "namespace": namespace}
     cluster.api.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata})
 

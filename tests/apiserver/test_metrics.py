@@ -1,4 +1,4 @@
-"""What /metrics shows of a live cluster: quotas beside their use, GPU-seconds, and whether the accounts are current."""
+"""The metrics of a live cluster: quotas and their use, GPU-seconds, and whether the accounts are current."""
 
 import platform
 import time

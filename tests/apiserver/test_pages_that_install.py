@@ -24,7 +24,7 @@ def own_cluster(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def left(cluster: Cluster) -> list[str]:
-    """What has no namespace and stays where a page says nothing of it."""
+    """Return the cluster-scoped objects that stay where a page doesn't mention them."""
     return cluster.kubectl("get", "nodes,namespaces,priorityclasses", "--output=name").stdout.split()
 
 

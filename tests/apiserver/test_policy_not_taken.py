@@ -50,7 +50,7 @@ def broken(installed: Installed, good: str) -> str:
 
 
 def events(installed: Installed, reason: str, config_map: str = RELEASE) -> list[str]:
-    """What the events on the policy's ConfigMap say."""
+    """Return the messages of events on the policy's ConfigMap."""
     uid = installed.get(f"configmap/{config_map}", RELEASE)["metadata"]["uid"]
     found = installed.get("events", RELEASE)["items"]
     theirs = [each for each in found if each["involvedObject"].get("uid") == uid and each["reason"] == reason]
@@ -175,7 +175,7 @@ def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterat
 
 
 def heard(installed: Installed) -> list[str]:
-    """What events say of the policy, also of a ConfigMap that is gone."""
+    """Return the messages of events about the policy, also on a ConfigMap that is gone."""
     events = installed.get("events", RELEASE)["items"]
     return [each["message"] for each in events if each["reason"] == "PolicyNotTaken"]
 
@@ -218,7 +218,7 @@ def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
 
 
 def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(installed: Installed, good: str) -> None:
-    """Nothing has been published in that place: there is nothing to go on with."""
+    """No policy was ever published there, so the replicas have no earlier one to use."""
     installed.change_policy(with_another_value(good), result="failure")
     installed.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first"}}, RELEASE)
     command = serve(installed.cluster, Address(*free_ports(3)), "--config-map=first", "--log-format=json")

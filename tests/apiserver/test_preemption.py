@@ -1,4 +1,4 @@
-"""Who evicts whom on a real scheduler, with the tiers that the webhook gave: read from the scheduler's own events."""
+"""Evictions of a real scheduler between the tiers that the webhook gave, read from the scheduler's own events."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def leads(installed: Installed) -> bool:
 
 
 def nobody_leads(installed: Installed) -> bool:
-    """As if another replica held the Lease and had just died: for 3 s from each call."""
+    """Hold the Lease for 3 s from each call, as if another replica had just died."""
     lease = {"holderIdentity": "another", "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
     patch = json.dumps({"spec": lease})
     installed.cluster.kubectl(

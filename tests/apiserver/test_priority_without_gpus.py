@@ -44,7 +44,7 @@ def epsilon(installed: Installed, namespace: str) -> Iterator[None]:
 
 
 def dry_run(installed: Installed, namespace: str) -> str:
-    """What is said of a critical pod."""
+    """Return the warnings and errors of a dry run of a critical pod."""
     return installed.create(critical_pod("coordinator"), namespace, dry_run=True).stderr.strip()
 
 

@@ -29,7 +29,7 @@ def replica_set(name: str) -> Tree:
 
 
 def refused(installed: Installed, namespace: str, name: str) -> list[str]:
-    """What the controllers of this name were told, each once."""
+    """Return the messages that the controllers got for objects of this name, each once."""
     selector = f"reason=FailedCreate,involvedObject.name={name}"
     events = installed.api.get("events", namespace, fieldSelector=selector)["items"]
     return sorted({each["involvedObject"]["kind"] + ": " + each["message"].partition(" denied ")[2] for each in events})

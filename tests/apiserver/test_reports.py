@@ -54,7 +54,7 @@ def pod(hearing: Installed, namespace: str) -> Tree:
 
 @pytest.fixture
 def send(pod: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
-    """What that pod sends."""
+    """Return what that pod sends."""
     return sender(pod, tmp_path, monkeypatch)
 
 

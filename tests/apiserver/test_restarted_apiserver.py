@@ -1,4 +1,4 @@
-"""What a watch has missed while the API server was another one."""
+"""Changes that a watch missed while the API server was another one."""
 
 import asyncio
 from pathlib import Path

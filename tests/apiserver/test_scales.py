@@ -22,7 +22,7 @@ class Scaled(Gangs):
         return self.installed.cluster.kubectl(*command, check=False).stderr
 
     def autoscale(self, job: str, replicas: object) -> str:
-        """As a HorizontalPodAutoscaler does it: read the Scale, and write it with another number."""
+        """Read the Scale and write it with another number, as a HorizontalPodAutoscaler does."""
         place = f"/apis/kubeflow.org/v1/namespaces/{self.namespace}/pytorchjobs/{job}/scale"
         scale = self.installed.cluster.kubectl("get", "--raw", place).json()
         scale["spec"]["replicas"] = replicas
@@ -84,7 +84,7 @@ def test_the_refusal_names_the_whole_and_stands_in_an_event(gangs: Scaled) -> No
 
 
 def autoscaler(job: str, least: int) -> Tree:
-    """It needs no metrics to bring a workload to its least."""
+    """Return an autoscaler that brings a workload to its minimum without any metrics."""
     target = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": job}
     return {
         "apiVersion": "autoscaling/v2",

@@ -56,7 +56,7 @@ def scheduling(installed: Installed) -> Iterator[Installed]:
 
 
 def active(webhook: Installed) -> bool:
-    """Whether the queue is filled in twice. A mutating policy knows a new kind some seconds after it is served: 503."""
+    """Return whether the queue is set. A mutating policy knows a new kind some seconds after it is served: 503."""
     answer = webhook.create(volcano_job(), "default", dry_run=True)
     return not answer.code and bool(json.loads(answer.stdout)["spec"]["queue"] == "training")
 

@@ -46,7 +46,7 @@ def test_a_large_pod_is_denied_with_a_sentence(installed: Installed, namespace: 
 
 
 def megabytes(installed: Installed) -> int:
-    """What the webhook's process holds."""
+    """Return the memory of the webhook's process."""
     status = Path(f"/proc/{installed.process.popen.pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) // 1024
 

@@ -30,7 +30,7 @@ def apply(installed: Installed, name: str, namespace: str, **spec: object) -> Re
 
 
 def warnings(result: Result) -> list[str]:
-    """As kubectl shows them, without its own: it misses its mark on what a test made otherwise."""
+    """Return the warnings that kubectl shows, without its own."""
     shown = [line.removeprefix("Warning: ") for line in result.stderr.splitlines() if line.startswith("Warning: ")]
     return [warning for warning in shown if "last-applied-configuration" not in warning]
 

@@ -1,4 +1,4 @@
-"""What a person who applies a workload gets from a real API server: a tier, a hook, or a sentence."""
+"""A workload that a person applies on a real API server gets a tier, a hook, or a sentence."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What why-pending says in the minutes when somebody needs it: it follows from what is, and events are its evidence."""
+"""why-pending during an incident: its answer follows from cluster state, and events are only evidence."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What workloads get on a real API server of which nobody said the tier: what they deserve, or a warning."""
+"""Workloads without a tier label on a real API server get the tier of their type, or a warning."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def applied(installed: Installed, file: Path, namespace: str) -> tuple[str, Tree]:
-    """What kubectl prints beside the name, and the spec of the pod that a controller makes of it."""
+    """Return kubectl's warnings, and the spec of the pod that a controller makes of the workload."""
     tree = yaml.safe_load(file.read_text())
     del tree["metadata"]["namespace"]
     answer = installed.create(tree, namespace)

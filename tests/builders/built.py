@@ -1,4 +1,4 @@
-"""What all builders are: a value that holds an object's tree, of which each call makes a new one."""
+"""The base of all builders: a value that holds an object's tree, of which each call makes a new one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -72,17 +72,17 @@ class PodBuilder(Built):
         return self.having("spec.schedulingGroup", {"podGroupName": name})
 
     def template(self) -> Tree:
-        """What a workload carries of it."""
+        """Return the template that a workload carries for this pod."""
         metadata = {key: value for key, value in self.json()["metadata"].items() if key in ("labels", "annotations")}
         return {"metadata": metadata, "spec": self.json()["spec"]}
 
     def view(self) -> Pod:
-        """What the policy reads of it, with the requests that the API server takes from the limits."""
+        """Return the pod as the policy reads it, with requests that the API server takes from the limits."""
         tree = self.json()
         return view({**tree, "spec": _in_containers(tree["spec"], _requesting)}, Pod)
 
     def sent(self) -> Tree:
-        """As webhooks see it at CREATE: with the API server's defaults, and what ServiceAccount and Priority fill in.
+        """Return the pod as webhooks see it at CREATE: with the API server's defaults, a ServiceAccount and a priority.
 
         What is written stays. The uid comes later, and so does the name of a pod that a controller makes.
         """

@@ -1,4 +1,4 @@
-"""What a person reads of values, for tests that compare sentences."""
+"""The wording of values, for tests that compare sentences."""
 
 from collections.abc import Iterable
 

@@ -23,7 +23,7 @@ SECRET = "path-that-the-tests-know-alone"  # noqa: S105
 
 @dataclass(frozen=True)
 class Answer:
-    """What helm said."""
+    """An answer of helm."""
 
     code: int
     stdout: str
@@ -73,7 +73,7 @@ def _run(command: list[str], values: str, home: Path, kubeconfig: Path | None) -
 
 
 def _runs_pods(values: Manifest | None) -> bool:
-    """Whether helm needs the path of the webhook, which it can't look up without a cluster."""
+    """Return whether helm needs the path of the webhook, which it can't look up without a cluster."""
     webhook = (values or {}).get("webhook", {})
     return isinstance(webhook, dict) and not webhook.get("url") and webhook.get("pathSecret") is None
 

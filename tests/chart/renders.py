@@ -29,7 +29,7 @@ def place(chart: Path, command: Sequence[str], values: str) -> Path:
 
 
 def read(file: Path) -> dict[str, object] | None:
-    """What was remembered; None where nothing was."""
+    """Return what was stored in a file, or None."""
     try:
         found: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a catalogue shows of the chart."""
+"""The entry of the chart in a catalogue."""
 
 import re
 

@@ -50,7 +50,7 @@ ALPHA: Manifest = {
 
 @dataclass(frozen=True)
 class Webhook:
-    """Where it answers, and the file of the CA that its certificate is from."""
+    """The address of a webhook, and the file of the CA that signed its certificate."""
 
     port: int
     metrics_port: int
@@ -62,7 +62,7 @@ class Webhook:
 
     @property
     def values(self) -> Manifest:
-        """What the chart is told of it."""
+        """Return the chart's values for this webhook."""
         return {"url": f"https://127.0.0.1:{self.port}", "pathSecret": SECRET}
 
 
@@ -198,7 +198,7 @@ def test_of_its_configurations_it_may_change_ca_bundle_and_nothing_else(release:
 
 @pytest.mark.usefixtures("webhook")
 def test_they_are_enough_where_nobody_has_made_the_lease(release: Release) -> None:
-    """As under Argo CD, whose settings leave Leases out."""
+    """Argo CD's settings leave Leases out."""
     release.cluster.api.delete("lease/gpu-tiers", namespace="gpu-tiers")
     wait_until(lambda: release.cluster.api.has("lease/gpu-tiers", "gpu-tiers"), 60, "a new Lease")
 
@@ -335,7 +335,7 @@ GATES = [{"name": GATE}, {"name": "example.com/other"}]
 
 @pytest.fixture
 def asleep(webhook: Webhook) -> Iterator[None]:
-    """It leads, and would open the gates of pods that nobody holds."""
+    """Pause the webhook, which leads and would open the gates of pods that are not queued."""
     webhook.process.send_signal(signal.SIGSTOP)
     yield
     webhook.process.send_signal(signal.SIGCONT)
@@ -367,7 +367,7 @@ def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release) -> N
 
 
 def is_of_its_rights(tree: Manifest) -> bool:
-    """Those of the uninstall's Job are not the webhook's."""
+    """Return whether an object carries rights of the webhook; those of the uninstall's Job are others."""
     return (tree["kind"] in RIGHTS and "open-gates" not in named(tree)) or named(tree) in (BOUND, OWN, HELD)
 
 

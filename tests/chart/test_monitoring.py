@@ -1,4 +1,4 @@
-"""What the chart adds for the Prometheus operator and Grafana, where that is asked for."""
+"""Objects that the chart adds on request for the Prometheus operator and Grafana."""
 
 import json
 

@@ -147,7 +147,7 @@ FLAVORS = {"resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.p
 
 
 def test_nodes_are_read_always_and_lifted_gates_asked_about_for_flavors(render: Render) -> None:
-    """What device plugins have tells where a tier evicts, with flavors and the page or without."""
+    """The capacity of device plugins shows where a tier evicts, with flavors and the page or without."""
     for policy in ({}, FLAVORS):
         chart, has_flavors = render(mode="Enforce", policy=policy, page={"enabled": False}), bool(policy)
         assert [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]] == [["list", "watch"]]

@@ -39,7 +39,7 @@ def secret_of(release: Release) -> str:
 
 
 def checksum(release: Release) -> str:
-    """What makes new pods where the secret is another."""
+    """Return the checksum that makes new pods when the secret changes."""
     template = release.get("deployment", "gpu-tiers")["spec"]["template"]
     return str(template["metadata"]["annotations"]["checksum/callers"])
 

@@ -240,7 +240,7 @@ def pod_spec(deployment: Manifest) -> dict[str, Any]:
 
 
 def pod_specs(chart: Chart) -> list[dict[str, Any]]:
-    """Of all pods that the chart runs: the webhook's, that of `helm test`, and that of the uninstall's Job."""
+    """Return the specs of all pods that the chart runs: the webhook's, that of `helm test`, the uninstall Job's."""
     return [pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"], pod_spec(chart.one("Job"))]
 
 

@@ -71,7 +71,7 @@ def written_by_the_webhook(cluster: Cluster) -> None:
 
 
 def kept(release: Release, namespace: str) -> dict[str, Any]:
-    """What an upgrade may not touch: identities, the tenant with its charges, certificates, the pod that runs."""
+    """Return what an upgrade may not touch: identities, the tenant with its charges, certificates, the running pod."""
     tenant = release.get("tenantquota", "alpha")
     running = release.cluster.api.get("pod/running", namespace)
     return {

@@ -1,4 +1,4 @@
-"""What is rendered for a policy that writes to workloads: entries of the mutating webhook, and Kueue's classes."""
+"""Rendering for a policy that writes to workloads: entries of the mutating webhook, and Kueue's classes."""
 
 from pathlib import Path
 

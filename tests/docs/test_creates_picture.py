@@ -1,4 +1,4 @@
-"""What creates cost: the goals judge what was measured, and the picture shows each of them."""
+"""The cost of creates: the goals judge the measured values, and the picture shows each of them."""
 
 from xml.etree import ElementTree as ET
 
@@ -25,7 +25,7 @@ def slowed(times: float, *cases: str) -> Measured:
 
 
 def verdicts(measured: Measured) -> dict[str, str]:
-    """By what is compared."""
+    """Return the verdicts by comparison."""
     cells = [line.split("|")[1:-1] for line in tables(measured)["goals"].splitlines()[2:]]
     return {f"{title.strip()}: {of.strip()}": verdict.strip() for title, of, *_, verdict in cells}
 

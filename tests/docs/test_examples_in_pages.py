@@ -1,4 +1,4 @@
-"""What a page shows as policy, tenant or program works."""
+"""A policy, tenant or program that a page shows works."""
 
 import ast
 import json

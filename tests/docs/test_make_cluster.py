@@ -1,4 +1,4 @@
-"""What `make cluster` leaves running serves the kinds of the examples."""
+"""A cluster of `make cluster` serves the kinds of the examples."""
 
 import os
 import signal

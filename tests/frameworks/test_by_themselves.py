@@ -1,4 +1,4 @@
-"""What the frameworks do at SIGTERM without our callback: the pages say it, and a new version may do otherwise."""
+"""The frameworks' own behaviour at SIGTERM, without our callback; a new version may differ from the pages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the listener costs: a start of Python, the import of a trainer, a step. The end of the run prints it."""
+"""The cost of the listener: a start of Python, the import of a trainer, a step. The end of the run prints it."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def milliseconds(command: list[str], env: dict[str, str]) -> float:
 
 
 def test_a_start(tmp_path: Path, record_property: Record) -> None:
-    """As in a pod, whose folder is read-only: nothing is compiled beforehand."""
+    """The folder is read-only as in a pod, so nothing is compiled beforehand."""
     python = str(environment("torch") / "python")
     plain = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
     ours = plain | {"PYTHONPATH": str(delivered(tmp_path / "python"))}

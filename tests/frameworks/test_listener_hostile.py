@@ -85,7 +85,7 @@ def test_options_of_the_program(case: str, program: str, options: dict[str, Any]
 
 
 def test_torch_compile_takes_its_time_before_the_first_step(tmp_path: Path, row: Row) -> None:
-    """Who asks before it hears that nothing listens: there is nothing to save."""
+    """The asker does not yet know that nothing listens, and there is nothing to save."""
     program, options = alone("stock_huggingface.py"), {"arguments": {"torch_compile": True}}
     work = Workload(program, tmp_path / "work", options)
     with work.started(steps=STEPS) as run:

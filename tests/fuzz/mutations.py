@@ -73,7 +73,7 @@ def spoiled(random: Random, review: bytes) -> bytes:
 
 
 def _places(tree: Any, kind: type | tuple[type, ...] = object) -> list[tuple[Any, ...]]:
-    """Where something of this kind stands, below the request; of a review that grew, the first ones."""
+    """Return the places of values of this kind below the request; of a review that grew, only the first ones."""
     found: list[tuple[Any, ...]] = []
     waiting = [(("request",), tree["request"])]
     while waiting and len(found) < 5_000:
@@ -95,7 +95,7 @@ def odd_value(random: Random, tree: Any) -> None:
 
 
 def anothers_value(random: Random, tree: Any) -> None:
-    """What stands under the same key elsewhere, or under another."""
+    """Return a value of the same key elsewhere, or of another key."""
     if places := [place for place in _places(tree) if isinstance(place[-1], str)]:
         place = random.choice(places)
         known = by_key().get(place[-1]) if random.random() < 0.8 else None

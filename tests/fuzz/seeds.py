@@ -30,7 +30,7 @@ def seeds() -> tuple[Tree, ...]:
 
 @cache
 def by_key() -> dict[str, list[Any]]:
-    """What stands under each key in all of them: in another object's place it is nearly right."""
+    """Return the values of each key in all seeds; such a value is nearly right in another object."""
     found: dict[str, list[Any]] = {}
     for tree in seeds():
         for place in places(tree):
@@ -40,14 +40,14 @@ def by_key() -> dict[str, list[Any]]:
 
 
 def at(tree: Any, place: tuple[Any, ...]) -> Any:
-    """What stands there."""
+    """Return the value at a place."""
     for step in place:
         tree = tree[step]
     return tree
 
 
 def cluster() -> tuple[Built, ...]:
-    """What is there beside the object: owners, a claim and a template of one."""
+    """Return the other objects of the cluster: owners, a claim and a template of one."""
     claims = [
         Built(
             {

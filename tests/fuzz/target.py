@@ -1,4 +1,4 @@
-"""What holds for every review: an answer that the API server takes, for work in proportion to its size."""
+"""Properties of every review: an answer that the API server takes, and work in proportion to its size."""
 
 import asyncio
 import json
@@ -119,7 +119,7 @@ def _no_json(constant: str) -> None:
 
 
 def _signature(webhook: str, answer: Answer | None) -> tuple[str, ...]:
-    """What kind of answer it is: names and numbers aside."""
+    """Return the kind of an answer, without names and numbers."""
     if answer is None:
         return (webhook, "bad")
     paths = sorted({re.sub(r"\d+", "0", each["path"]) for each in answer.patch})

@@ -17,7 +17,7 @@ LONG_AGO = float("-inf")
 
 
 class Calm:
-    """What has disturbed the books, and when."""
+    """The disturbances of the books, with their times."""
 
     def __init__(self) -> None:
         self.moved_at = LONG_AGO

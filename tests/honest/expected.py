@@ -1,4 +1,4 @@
-"""What each row of a quota holds, counted from the objects that exist: two bounds.
+"""Bounds for each row of a quota, counted from the objects that exist.
 
 `low` is what pods hold that run or may run. `high` adds all that may be reserved: whole gangs, creates that were
 admitted and lost, preempted pods beside their replacements. Whoever is refused, demoted or told that there is no room,

@@ -1,4 +1,4 @@
-"""What an honest user may expect: it watches a history as it goes and judges each answer.
+"""The expectations of an honest user: the oracle watches a history as it goes and judges each answer.
 
 Known weaknesses: calm.py has the seconds that it excuses. Under Hold it can't tell a pod whose GPUs are reserved from
 one that waits.
@@ -45,7 +45,7 @@ SLOT_SECONDS = 7.0
 
 
 class Oracle:
-    """It passes creates and updates on to the API server, and is told of what happens (life.Observer)."""
+    """Passes creates and updates on to the API server, and observes what happens (life.Observer)."""
 
     def __init__(self, api: Api, server: ApiServer, flavors: Flavors) -> None:
         self.report = Report()

@@ -53,7 +53,7 @@ class _NoEvents:
 
 
 class Replica:
-    """It answers reviews from `start` to `stop`, and leads from `lead` to `stop_leading`. `peers`: all replicas."""
+    """Answers reviews from `start` to `stop`, and leads from `lead` to `stop_leading`. `peers`: all replicas."""
 
     def __init__(self, client: ReplicaClient, name: str, policy: str, peers: "list[Replica]") -> None:
         self.client = client

@@ -268,7 +268,7 @@ class Cluster:
         return account if tree and account.is_sealed(tree["metadata"]["uid"]) else None
 
     def state(self, namespace: str, tenant: str) -> str:
-        """What an account says of a namespace, "" where it doesn't know it."""
+        """Return the state of a namespace in an account, "" where the account doesn't know it."""
         account = self.account(tenant)
         return account.namespaces.get(namespace, "") if account else "unsealed"
 
@@ -280,7 +280,7 @@ class Cluster:
                 await process.client.let("PUT")
 
     def charge(self, tenant: str = "alpha") -> Decimal:
-        """What a sealed ledger holds in all."""
+        """Return the total of a sealed ledger."""
         account, tree = self.account(tenant), self.api.history(TENANT_QUOTAS).objects["", tenant]
         assert account is not None, f"the ledger of {tenant} is not sealed"
         [held] = usage_of(account, read_tenant(tree)).values()
@@ -290,7 +290,7 @@ class Cluster:
         return self.api.objects(TENANT_QUOTAS)
 
     def owner(self, namespace: str) -> str:
-        """Whose a namespace is by its label."""
+        """Return the tenant that a namespace's label names."""
         labels: dict[str, str] = self.api.history(NAMESPACES).objects["", namespace]["metadata"]["labels"]
         return labels[TENANT]
 

@@ -24,7 +24,7 @@ WITH_STATUS = (PODS, TENANT_QUOTAS, WORKLOADS)
 
 @dataclass(frozen=True)
 class Place:
-    """What a path leads to: a kind by the path of all its objects, a namespace, a name, "status"."""
+    """The target of a path: a kind by the path of all its objects, a namespace, a name, "status"."""
 
     kind: str
     namespace: str = ""

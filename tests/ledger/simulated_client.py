@@ -23,7 +23,7 @@ PATIENCE = 30.0
 
 
 class Fate(Enum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     ANSWERED = auto()
     CONFLICT = auto()
@@ -55,7 +55,7 @@ class Request:
 
 
 class SimulatedClient:
-    """What a ledger and a leader ask. `fates` decides of requests as they come."""
+    """The client of a ledger and a leader. `fates` decides the outcome of each request."""
 
     def __init__(self, api: SimulatedApi) -> None:
         self.api = api

@@ -160,7 +160,7 @@ async def _lapsed_where_taken(expiry: Any, _: str, account: Any) -> list[account
 
 @STORIES.of("taken", replaced(Expiry, "lapsed", _lapsed_where_taken))
 async def a_read_that_shows_another_pod_of_the_name_proves_nothing(cluster: Cluster) -> None:
-    """It may be deleted before the create is stored, so such a create is refused before it is booked, or kept for H."""
+    """The pod may be deleted before the create is stored, so the create is refused before booking, or booked for H."""
     leader, replica = await opened(cluster, 1)
     leader.client.view(PODS).flow()
     assert await cluster.ask("X", replica, gpus=0, place="web-0") == YES

@@ -70,7 +70,7 @@ async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Clust
 
 @STORIES.of("gangagain", replaced(SlotSums, "has_pods", lambda *_: False))
 async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cluster: Cluster) -> None:
-    """As by `kubectl replace --force`: the leader has not seen the end of the first, and its pods have their grace."""
+    """The leader has not seen the end of the first gang (`kubectl replace --force`), and its pods have their grace."""
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("old", replica, gpus=2, workload=True, place="llm") == YES
     await cluster.store("old")
@@ -217,7 +217,7 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
 
 @STORIES.of("unbooked", replaced(rewrite, "_is_within", lambda *_: True))
 async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> None:
-    """It was scaled while the webhook was away."""
+    """The workload was scaled while the webhook was away."""
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")
@@ -247,7 +247,7 @@ async def a_workload_that_ended_while_nobody_watched_holds_nothing(cluster: Clus
 
 @STORIES.of("held", replaced(PodView, "used_without_claims", lambda *_: ()))
 async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
-    """It has no memory of who was promised what: the pods say of which gang they are."""
+    """The new leader remembers no reservation: the pods say of which gang they are."""
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")
@@ -271,7 +271,7 @@ async def joined(cluster: Cluster, replica: Process, name: str, group: str, size
 
 @STORIES.of("group", replaced(rewrite, "_largest", lambda _: ()))
 async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
-    """It holds its place while one of its pods exists, and goes with the last."""
+    """The group has its slot while one of its pods exists, and loses it with the last."""
     leader, replica = await opened(cluster, 4)
     assert await joined(cluster, replica, "g0", "g", 3) == YES
     assert await joined(cluster, replica, "h0", "h", 2) == NO

@@ -131,7 +131,7 @@ async def test_a_leader_that_stands_still_costs_one_booking_a_tenth_of_a_second(
 
 @in_virtual_time
 async def test_a_leader_that_stands_still_with_a_booking_costs_two_seconds() -> None:
-    """It has said that it has the booking, and its write may have won."""
+    """The leader has said that it has the booking, and its write may have won."""
     cluster = Cluster()
     leader, replica = await handing_over(cluster, 2)
     leader.client.hold("PUT")

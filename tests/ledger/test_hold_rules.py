@@ -86,7 +86,7 @@ async def _at_whatever_version(self: Process, _: str, pod: Any) -> None:
 
 @STORIES.of("version", replaced(Process, "open_gate", _at_whatever_version))
 async def a_pod_that_has_changed_is_looked_at_anew(cluster: Cluster) -> None:
-    """It asks for more by now; in a cluster it would have got a node selector, and so count on another row."""
+    """The pod asks for more by now; in a cluster it would have got a node selector, and so count on another row."""
     leader = await holding(cluster, 1)
     leader.client.hold("PATCH")
     await cluster.gated("A")
@@ -323,7 +323,7 @@ async def a_place_is_not_kept_beside_the_pod_that_came_while_nobody_queued(clust
 
 @STORIES.of("no larger", replaced(Draft, "adds_nothing", lambda *_: True))
 async def nobody_takes_a_place_that_is_smaller(cluster: Cluster) -> None:
-    """It would add to the row, so it waits for it."""
+    """The pod would add to the row, so it waits for room there."""
     await holding(cluster, 3)
     await cluster.gated("A", controller="rs")
     await cluster.gated("B", gpus=2)
@@ -437,7 +437,7 @@ async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster
 
 @STORIES.of("gone", replaced(WorkloadView, "is_gone", lambda *_: False))
 async def pods_wait_by_themselves_a_minute_after_their_workload_was_deleted_without_them(cluster: Cluster) -> None:
-    """So long the garbage collector may take to delete them. The next leader begins to count again."""
+    """The garbage collector may take a minute to delete them. The next leader begins to count again."""
     await holding(cluster, 1)
     await cluster.gated("A", gang="lws", controller="sts")
     await cluster.gated("B", gang="lws", controller="sts")

@@ -144,7 +144,7 @@ async def _carried_once(self: Any, change: Any) -> Any:
 
 @STORIES.of("copy", replaced(Moving, "_carried", _carried_once))
 async def what_was_read_of_the_old_ledger_is_read_again_after_each_change(cluster: Cluster) -> None:
-    """It was closed and read, then opened again, and a pod was booked, before it moves at last."""
+    """The old ledger was closed and read, then opened again, and a pod was booked before the namespace moved."""
     leader, replica = await opened(cluster)
     leader.client.fates = _no_write_to("beta")
     cluster.namespace("n", "beta")
@@ -208,7 +208,7 @@ def _only_its_own(self: Any, *args: Any) -> Any:
 
 @STORIES.of("replaced", replaced(Restoring, "begin", _only_its_own))
 async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster: Cluster) -> None:
-    """It is made again in the moment in which its namespace is given to another."""
+    """The TenantQuota is made again at the moment in which its namespace is given to another."""
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
     cluster.api.remove(TENANT_QUOTAS, ("", "alpha"))
@@ -227,7 +227,7 @@ async def _sealed_ones(self: Any) -> dict[str, Account]:
 
 @STORIES.of("sealed", replaced(Moving, "_accounts", _sealed_ones))
 async def nothing_opens_while_a_ledger_is_unsealed(cluster: Cluster) -> None:
-    """It may hold any namespace."""
+    """An unsealed ledger may have any namespace."""
     leader, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
     leader.client.view(TENANT_QUOTAS).hold()
@@ -249,7 +249,7 @@ async def rebuilt_beside(cluster: Cluster) -> None:
 
 
 async def new_and_claimed(cluster: Cluster) -> Process:
-    """As after an installation: N is alpha's, which a leader has claimed; no other write to alpha gets through."""
+    """Return a new cluster in which a leader has claimed N for alpha, and no other write to alpha gets through."""
     cluster.tenant("alpha", 1)
     cluster.namespace("n", "alpha")
     leader = await cluster.process("leader")

@@ -20,7 +20,7 @@ async def gpus_by_a_quorum_list(cluster: Cluster) -> Decimal:
 
 @in_virtual_time
 async def test_everything_stops_one_leads_and_usage_is_what_exists_after_h() -> None:
-    """Of six creates two are stored, one of them unseen; one is gone unseen, two fail after us, one is let in twice."""
+    """Two of six creates are stored, one unseen; one is gone unseen, two fail after us, one is admitted twice."""
     cluster = Cluster()
     cluster.tenant("alpha", 9)
     cluster.namespace("n", "alpha")
@@ -138,7 +138,7 @@ async def test_an_api_server_that_is_away_lets_nothing_in_and_refuses_nothing() 
 @pytest.mark.parametrize("fate", [Fate.CONFLICT, Fate.LOST, Fate.AWAY, Fate.LATE])
 @in_virtual_time
 async def test_a_booking_whose_write_fails_is_booked_once(fate: Fate) -> None:
-    """Whether a write was stored whose answer was lost, is looked up; one that is stored late changes nothing."""
+    """The ledger reads whether a write with a lost answer was stored; one that is stored late changes nothing."""
     cluster = Cluster()
     cluster.tenant("alpha", 2)
     cluster.namespace("n", "alpha")

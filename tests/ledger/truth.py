@@ -1,4 +1,4 @@
-"""What really is: which pods are stored, which were promised and may still come, and what they hold together.
+"""The truth: the stored pods, the reserved pods that may still come, and the GPUs of both together.
 
 No ledger may hold less than this. It is counted here by itself, from the tests' own steps.
 """
@@ -69,7 +69,7 @@ class Truth:
         return list(self._in(states))
 
     def workloads(self, namespaces: Collection[str]) -> list[Create]:
-        """Those that exist, or may still be stored."""
+        """Return the workloads that exist or may still be stored."""
         return [each for each in self._in(THERE + UNDER_WAY) if each.workload and each.namespace in namespaces]
 
     def stored(self, namespaces: Collection[str]) -> Decimal:

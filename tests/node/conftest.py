@@ -24,7 +24,7 @@ UNINSTALLS = "test_uninstall"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a cluster that never saw the chart comes first, and what uninstalls it comes last."""
+    """Run first what needs a cluster that never saw the chart, and last what uninstalls it."""
     items.sort(key=turn)
 
 

@@ -25,7 +25,7 @@ HELD: Tree = {"schedulingGates": [{"name": "example.com/held"}]}
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server said to one create; the message is what kubectl prints."""
+    """The API server's answer to one create; the message is what kubectl prints."""
 
     name: str
     at: float
@@ -76,7 +76,7 @@ class Creates:
         )
 
     def _goes_on(self) -> bool:
-        """Whether all streams do; what ended one goes up."""
+        """Return whether all streams go on; an error that ended one is raised."""
         for each in self._running:
             if each.done():
                 each.result()

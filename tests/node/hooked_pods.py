@@ -66,7 +66,7 @@ def outrunning_its_grace() -> Tree:
 
 
 def restricted() -> Tree:
-    """As the Pod Security Standard wants it, on a root file system that can't be written."""
+    """Return a pod as the Pod Security Standard wants it, on a read-only root file system."""
     pod = hooked("restricted", *python("by_file"), kind="file")
     pod["spec"]["securityContext"] = {
         "runAsNonRoot": True,

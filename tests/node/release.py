@@ -61,7 +61,7 @@ class Release:
         return bool(self.get("lease/gpu-tiers")["spec"].get("holderIdentity"))
 
     def _said(self) -> str:
-        """What the webhook's pod logged last, and what became of it."""
+        """Return the last log lines of the webhook's pod, and its state."""
         logs = self.cluster.kubectl(
             "logs", "-l", "app.kubernetes.io/name=gpu-tiers", "--prefix", NAMESPACE, "--tail=20", check=False
         )
@@ -83,5 +83,5 @@ class Release:
         return [self.get(f"{kind}webhookconfiguration/zz-gpu-tiers") for kind in ("mutating", "validating")]
 
     def asked(self, pod: Tree, namespace: str) -> Result:
-        """What the API server makes of a pod, without storing it."""
+        """Return the pod as the API server would store it, without storing it."""
         return self.cluster.api.create(pod, namespace, dry_run=True, check=False)

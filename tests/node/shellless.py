@@ -23,5 +23,5 @@ def shell_less_image(base: Path, folder: Path) -> Path:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether it is no program, or Python."""
+    """Return whether a path is no program, or Python."""
     return path.parent.name not in PROGRAMS or path.name.startswith("python3")

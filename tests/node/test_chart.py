@@ -53,7 +53,7 @@ def test_helm_test_asks_through_name_and_service(release: Release) -> None:
 def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
     release: Release, node: NodeCluster, namespace: str
 ) -> None:
-    """As on EKS with another network plugin, and on OpenShift, which chooses the user and the group 0."""
+    """EKS with another network plugin needs the first, and OpenShift, which chooses user and group 0, the second."""
     ports = {"webhook": 19443, "metrics": 19080}
     user = {"runAsUser": 1000660000, "runAsGroup": 0, "fsGroup": 1000660000}
     node.api.label("namespace/gpu-tiers", {"pod-security.kubernetes.io/enforce": "privileged"})

@@ -49,7 +49,7 @@ def run(node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Conf
 
 
 def told(node: NodeCluster, namespace: str) -> list[str]:
-    """What gpu-tiers says of preempted pods on their workloads."""
+    """Return the events of gpu-tiers about preempted pods on their workloads."""
     found = node.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")["items"]
     return [each["message"] for each in found]
 

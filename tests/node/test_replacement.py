@@ -107,7 +107,7 @@ def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:
 
 
 def both_on_the_page(node: NodeCluster, namespace: str, victim: str, sentence: str) -> None:
-    """Of whichever replica leads, and of the one that was asked."""
+    """Read both pages: that of the leader, and that of the replica that was asked."""
     shown = pages(node)
     row = f"{namespace}/{victim} gpu-batch {namespace}/critical gpu-serving {GPUS} {LOST}"
     assert [row in page for page in shown].count(True) == 1

@@ -48,7 +48,7 @@ def gated(node: NodeCluster, namespace: str, name: str) -> bool:
 
 
 def job_of_the_uninstall(node: NodeCluster) -> list[Tree]:
-    """It and its rights, as somebody applies them who applies all that a chart renders. It gives up soon."""
+    """Return the uninstall's Job and its rights, as a person applies all that a chart renders. It gives up soon."""
     hooks = yaml.safe_load_all(helm(node, "get", "hooks", RELEASE, NAMESPACE))
     *rights, job = [each for each in hooks if each["metadata"]["name"] == OPENER]
     job["spec"]["backoffLimit"] = 0

@@ -1,4 +1,4 @@
-"""What preemptions have cost, as it is told, beside what the pods themselves know: with reports, and without."""
+"""The reported cost of preemptions next to what the pods themselves know: with reports, and without."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ VICTIMS = (
 
 
 class Record:
-    """What a program did when, as it wrote it down."""
+    """The record that a program wrote of what it did when."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "record"

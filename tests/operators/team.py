@@ -1,4 +1,4 @@
-"""What a team does in its namespace, and what it sees there."""
+"""A team: its actions in its namespace, and what it sees there."""
 
 import json
 from collections import Counter
@@ -62,7 +62,7 @@ class Team:
         return found
 
     def pods(self) -> list[Tree]:
-        """Those that are not being deleted."""
+        """Return the pods that are not being deleted."""
         return [each for each in self.get("pods")["items"] if "deletionTimestamp" not in each["metadata"]]
 
     def runs(self, count: int) -> list[Tree]:
@@ -149,7 +149,7 @@ class Team:
         self.eventually(lambda: self.usage() == usage, f"{usage}, and not {self.usage()}")
 
     def usage(self) -> str:
-        """What `kubectl get tenantquota` shows of its usage."""
+        """Return the usage that `kubectl get tenantquota` shows."""
         return self.installed.usage(self.namespace)
 
     def eventually(self, holds: Callable[[], bool], what: str) -> None:

@@ -155,7 +155,7 @@ def crowded(team: Team, installed: Installed) -> Iterator[str]:
 
 
 def on_node(node: str) -> Tree:
-    """What a pod says to be placed there, by KAI."""
+    """Return the selector that makes KAI place a pod on this node."""
     return {"schedulerName": SCHEDULER, "nodeSelector": {"kubernetes.io/hostname": node}}
 
 

@@ -40,7 +40,7 @@ def is_ready(team: Team, revision: str) -> None:
 
 
 def is_scaled_to_zero(team: Team, revision: str) -> None:
-    """By its Deployment: Knative's words may depend on which of its controllers looks first."""
+    """Return whether its Deployment has no replicas; Knative's words depend on which controller looks first."""
     named = f"{revision}-deployment"
     replicas = lambda: {each["metadata"]["name"]: each["spec"]["replicas"] for each in team.get("deploy")["items"]}  # noqa: E731
     team.eventually(lambda: replicas().get(named) == 0, f"{revision}, given up")

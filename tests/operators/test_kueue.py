@@ -104,7 +104,7 @@ class Queue:
         self.team.eventually(lambda: self.used() == gpus, f"{gpus} GPUs of Kueue's quota in use")
 
     def workload(self, owner: str) -> Tree:
-        """What Kueue queues for the object of that name; {} where nothing is."""
+        """Return the Kueue Workload of the object of that name, or {}."""
         found = self.team.get(WORKLOADS)["items"]
         return next((each for each in found if owner in owners(each)), {})
 
@@ -290,7 +290,7 @@ class Pairs:
         return self._evicted()
 
     def boosts(self) -> set[tuple[str, str]]:
-        """Of the first ones, and of the second ones."""
+        """Return the boosts of the first pods and of the second ones."""
         found = (each["metadata"] for each in self.team.get(WORKLOADS)["items"])
         return {(_which(each), each.get("annotations", {}).get(BOOST, "")) for each in found}
 

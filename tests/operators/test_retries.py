@@ -51,7 +51,7 @@ def an_mpijob(name: str, policy: str) -> Tree:
 
 
 def with_gpus(pods: list[Tree]) -> list[Tree]:
-    """Those of the pods that train."""
+    """Return the pods that train."""
     return [each for each in pods if "nvidia.com/gpu" in str(each["spec"]["containers"])]
 
 

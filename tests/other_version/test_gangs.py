@@ -1,4 +1,4 @@
-"""What the two versions of Kubernetes do in different ways, or might: every kind of gang, and the scheduler's own."""
+"""Differences, real or possible, of the two versions of Kubernetes: every kind of gang, and the scheduler's own."""
 
 import pytest
 

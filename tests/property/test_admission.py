@@ -188,7 +188,7 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
 
 
 def lost(before: Tree, after: Tree) -> None:
-    """What the user wrote is still there: hooks, mounts, volumes, labels, a longer grace, and where the pod may run."""
+    """Return what is lost of the user's hooks, mounts, volumes, labels, grace, and node and pod rules."""
     for map_ in ("labels", "annotations"):
         theirs = {key: value for key, value in (before["metadata"].get(map_) or {}).items() if key not in MARKS}
         assert theirs.items() <= (after["metadata"].get(map_) or {}).items()
@@ -205,7 +205,7 @@ def lost(before: Tree, after: Tree) -> None:
 
 
 def kept_its_place(before: Tree, after: Tree) -> None:
-    """What the user wrote of nodes and of other pods is still there."""
+    """Check that the user's rules about nodes and other pods are still there."""
     assert (before.get("nodeSelector") or {}).items() <= (after.get("nodeSelector") or {}).items()
     tolerations = before.get("tolerations") or []
     assert (after.get("tolerations") or [])[: len(tolerations)] == tolerations

@@ -1,4 +1,4 @@
-"""What stands on a pod of its assignment is read as it was written, whoever wrote it and whatever stands there."""
+"""The annotation of a pod's assignment is read as it was written, whoever wrote it and whatever it says."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a CEL selector tells plainly, whatever is written."""
+"""CEL selectors of any content: only what one plainly selects is read."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What all unit tests may ask for."""
+"""The fixtures of all unit tests."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ class Kept(logging.Handler):
 
 @pytest.fixture
 def lines() -> Iterator[list[dict[str, object]]]:
-    """What our code logs, one mapping a line."""
+    """Yield the log of our code, one mapping a line."""
     kept, ours = Kept(), [logging.getLogger(name) for name in ("webhook", "certs")]
     levels = [each.level for each in ours]
     for each in ours:

@@ -65,7 +65,7 @@ class Walked:
 
 
 def forget_all() -> None:
-    """As in a process that has just begun to serve."""
+    """Forget everything, as a process that has just begun to serve."""
     for name, module in list(sys.modules.items()):
         for each in vars(module).values() if name.startswith("webhook.") else ():
             if hasattr(each, "cache_clear"):

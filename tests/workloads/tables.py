@@ -1,4 +1,4 @@
-"""What the scores of the labelled manifests look like, as text."""
+"""The scores of the labelled manifests, as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

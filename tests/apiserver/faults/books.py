@@ -1,4 +1,4 @@
-"""What a history says of tenants: whether more was stored than allowed, or than their status accounted for."""
+"""The account of a history: whether more was stored than a tenant may use, or than its status accounted for."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -89,7 +89,7 @@ def books(plan: Plan, changes: Iterable[Change]) -> list[Book]:
 
 
 def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]:
-    """What a list of pods holds, by tenant and row."""
+    """Return the GPUs that a list of pods uses, by tenant and row."""
     found: dict[str, Counter[str | None]] = {team.name: Counter() for team in plan.teams}
     for pod in filter(_holds, pods):
         tier, gpus = gpus_of_pods(pod)
@@ -116,7 +116,7 @@ def gpus_of_pods(pod: Tree) -> tuple[str, int]:
 
 
 def differences(plan: Plan, quotas: Iterable[Tree], pods: Iterable[Tree]) -> Iterator[str]:
-    """Where a status does not say what a list of the pods says."""
+    """Yield where a status differs from a list of the pods."""
     usage = usage_of(plan, pods)
     for quota in quotas:
         name = quota["metadata"]["name"]

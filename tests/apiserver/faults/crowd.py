@@ -37,11 +37,11 @@ class Crowd:
         self._given_up.set()
 
     def left_out(self) -> list[Wish]:
-        """Those that would fit and are not in."""
+        """Return the wishes that would fit and are not in."""
         return [wish for wish, what in self.place.items() if what == REFUSED and self._fits(wish)]
 
     def is_settled(self) -> bool:
-        """Whether all have an answer, nobody else goes, and there is no room for those who wait."""
+        """Return whether all have an answer, nobody else goes, and no room is left for those who wait."""
         going = any(what == IN and wish.lives is not None for wish, what in self.place.items())
         return len(self.place) == len(self._plan.wishes) and not going and not self.left_out()
 
@@ -94,7 +94,7 @@ class Crowd:
             self._inside[self._plan.team_of(wish.namespace).name, row] += change * wish.gpus
 
     def _fits(self, wish: Wish) -> bool:
-        """Whether it has room beside what is in, as far as the answers tell."""
+        """Return whether the wish has room next to those that are in, as far as the answers show."""
         team = self._plan.team_of(wish.namespace)
         rows = ((row, hard) for row, hard in team.rows.items() if row in (None, wish.tier))
         return all(self._inside[team.name, row] + wish.gpus <= hard for row, hard in rows)

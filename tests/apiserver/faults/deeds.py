@@ -69,7 +69,7 @@ class Faults:
         return ""
 
     async def _empty(self, fault: Fault) -> str:
-        """By somebody who may: the ledger is gone, and must be rebuilt."""
+        """Empty the ledger as a user with the right to do so; it must be rebuilt."""
         path = f"{TENANT_QUOTAS}/{fault.tenant}/status"
         while (await self._api.ask("PATCH", path, {"status": None}))[0] != 200:  # noqa: ASYNC110 - it asks again
             await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What came of a run: a line for a log, and a story for whoever has to find out why."""
+"""The outcome of a run: a line for a log, and a story for the reader who looks for the cause."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Whether nobody held too much, nobody was left out, and the statuses say what is."""
+        """Return whether nobody used too much, nobody was left out, and the statuses are true."""
         return not (self.over_admitted or self.uncharged or self.left_out or self.differences)
 
     def __str__(self) -> str:

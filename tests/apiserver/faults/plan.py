@@ -1,4 +1,4 @@
-"""What happens in a run, all of it from one seed: who wants which pods, and what goes wrong when."""
+"""The plan of a run, made from one seed: who wants which pods, and what goes wrong when."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def namespaces(self) -> list[str]:
-        """Those of all tenants."""
+        """Return the namespaces of all tenants."""
         return [namespace for team in self.teams for namespace in team.namespaces]
 
     def members(self, wish: Wish) -> list[Wish]:
@@ -68,7 +68,7 @@ class Plan:
         return [each for each in self.wishes if (each.namespace, each.gang) == (wish.namespace, wish.gang)]
 
     def team_of(self, namespace: str) -> Team:
-        """Whose a namespace is."""
+        """Return the tenant of a namespace."""
         return next(team for team in self.teams if namespace in team.namespaces)
 
 

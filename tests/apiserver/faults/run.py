@@ -122,7 +122,7 @@ async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
 
 
 async def _settled(api: Api, plan: Plan) -> list[str]:
-    """Where the statuses differ from a quorum list of the pods once no reservation is left, and who waits in vain."""
+    """Return where statuses differ from a quorum list of pods without reservations, and who waits without end."""
     until = time.monotonic() + SETTLE_SECONDS
     while True:
         quotas = await api.items(TENANT_QUOTAS)

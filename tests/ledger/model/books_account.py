@@ -33,7 +33,7 @@ class Item(NamedTuple):
 
     @property
     def family(self) -> tuple[str, int]:
-        """Whose slots it may take over."""
+        """Return the owner whose slots it may take over."""
         return self.maker, self.gang
 
 

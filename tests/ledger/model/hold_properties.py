@@ -1,18 +1,18 @@
-"""What must hold in every state of the model of Hold."""
+"""Properties of every state of the model of Hold."""
 
 from tests.ledger.model.hold_state import Leader, Scenario, State, View, caught_up, charge, members, pods_gang, swap
 from tests.ledger.model.hold_writes import Writes
 
 
 class Properties(Writes):
-    """Nothing is overdrawn, and whoever fits is opened once nobody disturbs any more."""
+    """The properties: nothing is overdrawn, and every pod that fits is opened once nothing disturbs any more."""
 
     def __init__(self, scenario: Scenario, without: str = "") -> None:
         super().__init__(scenario, without)
         self.settled_before: dict[object, str] = {}
 
     def promised(self, s: State) -> int:
-        """What is open, and what may be by a create or an opening that is under way."""
+        """Return what is open, and what a create or opening under way may add."""
         under_way = frozenset(i for each in s.leaders for i, _ in each.plan)
         return charge(self.pods, members(s.at, "oty") | under_way, s.ledger.heirs, s.ledger.gangs)
 
@@ -25,7 +25,7 @@ class Properties(Writes):
         return self.stuck(s, s.ledger.term) or self.stuck(s, 1 - s.ledger.term)
 
     def stuck(self, s: State, k: int) -> str:
-        """Where one leader works alone from here on, all that fits has to open. Another than the last starts afresh."""
+        """Let one leader work alone from here, and return what fits and stays gated. A new one remembers nothing."""
         at = "".join("d" if c in "nguy" else c for c in s.at)
         me = s.leaders[k]
         key = (

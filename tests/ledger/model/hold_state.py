@@ -1,4 +1,4 @@
-"""What the model of Hold is about: its rules by name, pods, the ledger, leaders; and what a ledger charges."""
+"""The parts of the model of Hold: its rules by name, pods, the ledger, leaders, and the charge of a ledger."""
 
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -138,7 +138,6 @@ class Rules:
         return [i for i in sorted(among) if self.pods[i].unit == unit]
 
     def is_due(self, s: State, i: int) -> bool:
-        """Whether its controller is about to make it in the place of another."""
         return self.pods[i].after >= 0 and s.at[self.pods[i].after] in "txe" and s.at[i] in "ngu"
 
     def could_fit(self, s: State, unit: str) -> bool:

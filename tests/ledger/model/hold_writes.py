@@ -40,7 +40,7 @@ class Writes(Rules):
 
     # --- a leader's write ------------------------------------------------------------------------------------------
     def inherit(self, ledger: Ledger, i: int) -> Ledger | None:
-        """It takes the place of a preempted pod of its controller, which needs no room."""
+        """Take the slot of a preempted pod of the same controller, which needs no room."""
         for victim in self.of(self.pods[i].unit, ledger.places) if self.on("heirs") else ():
             heirs = swap(ledger.heirs, i, victim if victim in ledger.counted else -1)
             return ledger._replace(reserved=ledger.reserved | {i}, heirs=heirs, places=ledger.places - {victim})
@@ -94,7 +94,7 @@ class Writes(Rules):
         return tuple((each, waits.count(each)) for each in dict.fromkeys((*kept, *gated)))
 
     def is_queued(self, s: State, unit: str) -> bool:
-        """Whether a pod of it is gated, or will be soon in the place of one that was deleted."""
+        """Return whether a pod of the unit is gated, or soon will be as the replacement of a deleted one."""
         return any(each.unit == unit and (s.at[i] == "h" or self.is_due(s, i)) for i, each in enumerate(self.pods))
 
     def write(self, s: State, k: int, lapsed: Pods = NONE) -> Step:

@@ -30,7 +30,7 @@ UNREAD = (
 
 
 def evicts_nobody(tier: str) -> str:
-    """What is said of GPUs by DRA in a tier that evicts others."""
+    """Return the sentence about GPUs by DRA in a tier that evicts others."""
     return f"[evicts-nobody] kube-scheduler evicts nobody for gpu.nvidia.com (DRA): {tier} waits until GPUs are free"
 
 

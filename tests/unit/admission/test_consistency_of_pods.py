@@ -1,4 +1,4 @@
-"""What the validating webhook finds on a pod that is about to be stored: tier, class, priority and policy agree."""
+"""The validating webhook on a pod about to be stored: tier, class, priority and policy agree."""
 
 import pytest
 

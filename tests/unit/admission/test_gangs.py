@@ -253,7 +253,7 @@ async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:
 async def test_a_volcano_job_needs_what_its_group_waits_for(
     of_job: int | None, of_tasks: tuple[int | None, int | None], needed: int
 ) -> None:
-    """Of a master and 7 workers; one that a single pod can start is no gang. Source: Volcano's gang plugin."""
+    """The gang has a master and 7 workers; one that a single pod can start is none. Source: Volcano's gang plugin."""
     counts = zip(("master", "worker"), (1, 7), of_tasks, strict=True)
     tasks = [
         {"name": name, "replicas": count, "template": a_pod().asking(1).template(), "minAvailable": least}

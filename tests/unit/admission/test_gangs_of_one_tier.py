@@ -95,7 +95,7 @@ async def test_steps_of_a_pipeline_are_no_gang() -> None:
 
 
 async def test_a_label_on_one_job_of_a_jobset_holds_for_all_of_them() -> None:
-    """It stands on the Job that the JobSet makes, and not on the pods."""
+    """The label stands on the Job that the JobSet makes, and not on the pods."""
     template = {"spec": {"template": gpus().template()}}
     labelled = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}, **template}
     jobs = [{"name": "leader", "template": template}, {"name": "workers", "template": labelled}]

@@ -1,4 +1,4 @@
-"""Where pods are queued, whoever applies something reads that it waits, and that alone which can."""
+"""A queueing tenant: the person who applies something reads that it waits, and nobody else does."""
 
 from decimal import Decimal
 
@@ -26,7 +26,7 @@ async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
 
 
 async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
-    """Of a workload's pods that is said when it is applied."""
+    """The pods of a workload need no such sentence, because its author read it at apply."""
     owner = a_replicaset()
     world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
     assert not says_it_waits(await world.create(a_pod().asking(1)))

@@ -1,4 +1,4 @@
-"""Where warnings about hooks are said: to the person who applies, once, and never to a controller that reconciles."""
+"""Warnings about hooks go to the person who applies, once, and never to a controller that reconciles."""
 
 import pytest
 

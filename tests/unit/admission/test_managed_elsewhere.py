@@ -60,7 +60,7 @@ async def test_a_field_that_its_kind_does_not_have_frees_nothing() -> None:
 
 
 async def test_pods_that_name_it_as_their_owner_are_charged_one_by_one() -> None:
-    """Whether a controller of this cluster makes them, or a tenant who hopes for GPUs that nobody counts."""
+    """The owner may be a controller of this cluster, or made up by a tenant who hopes for uncounted GPUs."""
     job = a_training(2).having("spec.parallelism", 4).having("spec.managedBy", "example.com/own-controller")
     world = World(a_tenant().allowing("4"), job)
     assert (await world.validate(job)).allowed

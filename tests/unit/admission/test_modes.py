@@ -1,4 +1,4 @@
-"""What each mode lets through of one verdict: Audit nothing but the record, Warn the patch, Enforce all."""
+"""The part of a verdict that each mode lets through: Audit only the record, Warn the patch, Enforce all."""
 
 import pytest
 

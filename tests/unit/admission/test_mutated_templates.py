@@ -101,7 +101,7 @@ def pod_of(job: WorkloadBuilder) -> PodBuilder:
 
 
 class TestAClassThatWeWrote:
-    """It is never mistaken for the user's, however long ago it was written."""
+    """The class is never mistaken for the user's, however long ago it was written."""
 
     async def test_a_label_that_comes_later_does_not_contradict_it(self) -> None:
         world = a_world()

@@ -10,7 +10,7 @@ FOLDER = "/run/gpu-tiers"
 
 
 def mount(container: str) -> dict[str, str]:
-    """Where a container meets its hook: a folder of its own in the pod's volume."""
+    """Return the mount of a container's hook: a folder of its own in the pod's volume."""
     return {"name": "gpu-tiers-checkpoint", "mountPath": FOLDER, "subPath": container}
 
 

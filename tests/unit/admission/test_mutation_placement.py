@@ -28,7 +28,7 @@ OTHER_POD = {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": 
 
 
 class Placed:
-    """What a pod of a tier comes to under that tier's placement."""
+    """A pod of a tier under that tier's placement."""
 
     def __init__(self, spec: Tree, said: str) -> None:
         self.spec = spec
@@ -155,7 +155,7 @@ async def test_an_affinity_that_says_nothing_of_pods_is_filled(affinity: object)
 
 
 async def test_replicas_are_spread_by_their_labels_and_a_revision_by_its_hash() -> None:
-    """As Kubernetes' page on topology spread constraints has it for Deployments."""
+    """Kubernetes' page on topology spread constraints recommends this for Deployments."""
     labels = {"app": "chat", "pod-template-hash": "5d9f"}
     replicas = a_replicaset(a_pod().asking().labelled(labels), name="chat-5d9f", replicas=3)
     pod = a_pod().asking().owned_by(replicas).labelled({**labels, "mesh": "on"}).of_tier("gpu-serving")

@@ -255,7 +255,7 @@ async def test_one_whose_pods_are_demoted_one_by_one_is_ranked_lower_too() -> No
 
 
 async def test_a_second_create_is_ranked_as_it_is_booked() -> None:
-    """It shares the place of the first, whose answer was lost."""
+    """The second create has the slot of the first, whose answer was lost."""
     world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-batch"))
     assert (await world.create(a_volcano_job())).allowed
     assert (await world.mutate(a_volcano_job())).patched["spec"]["priorityClassName"] == "gpu-batch"

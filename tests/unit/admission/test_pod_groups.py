@@ -355,7 +355,7 @@ def classes(workload: Tree) -> list[str]:
 
 @pytest.mark.parametrize("ask", ["mutate", "validate"])
 async def test_templates_of_two_tiers_are_refused_with_both_names(ask: str) -> None:
-    """By the mutating webhook already: 1.37 refuses them before it asks the other, and names neither."""
+    """The mutating webhook refuses them, because 1.37 refuses them before the other one, without both names."""
     workload = a_scheduling_workload("llm", driver="gpu-batch", workers="gpu-training")
     assert (await getattr(World(), ask)(workload)).sentence == (
         "spec.podGroupTemplates[1]: driver has priorityClassName gpu-batch, and workers has gpu-training; the "

@@ -72,7 +72,7 @@ async def test_a_retried_review_is_booked_once() -> None:
 
 @pytest.mark.parametrize("author", ["system:serviceaccount:kube-system:replicaset-controller", "mallory"])
 async def test_a_controller_tries_again_in_the_slot_of_its_own_try_alone(author: str) -> None:
-    """What a person creates in its name may be stored later than the controller's read of it."""
+    """A pod that a person creates in its name may be stored after the controller has read it."""
     pod = a_pod().asking("6").of_tier("gpu-training").labelled({"app": "serve"})
     owner = a_replicaset(pod).having("spec.selector", {"matchLabels": {"app": "serve"}})
     world = World(alpha(), owner)

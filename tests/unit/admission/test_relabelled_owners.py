@@ -1,4 +1,4 @@
-"""What an owner says now counts, and validation reads it again only where the mutating call saw something else."""
+"""The owner's current label counts; validation reads it again only if the mutating call saw another."""
 
 from collections import Counter
 from typing import Self, cast

@@ -193,7 +193,7 @@ async def test_a_try_shares_nothing_where_the_pods_cant_be_read_or_were_scaled_d
 
 
 class Chance(Controller):
-    """It creates while a ResourceQuota comes and goes, and while its pods and the leader's news of them do."""
+    """Creates pods while a ResourceQuota comes and goes, and so do its pods and the leader's news of them."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311

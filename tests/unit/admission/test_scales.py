@@ -210,7 +210,7 @@ def fields() -> Iterator[tuple[str, str]]:
 
 
 def test_the_kinds_whose_scale_is_reviewed() -> None:
-    """As their operators' CRDs have it (specReplicasPath)."""
+    """The kinds are those with a specReplicasPath in their operators' CRDs."""
     assert dict(fields()) == {
         "PyTorchJob": "spec.pytorchReplicaSpecs.Worker.replicas",
         "JAXJob": "spec.jaxReplicaSpecs.Worker.replicas",

@@ -16,7 +16,7 @@ def a_wrapper(*objects: Tree, **spec: object) -> WorkloadBuilder:
 
 
 def carried(inner: WorkloadBuilder) -> Tree:
-    """As a person writes it into a wrapper."""
+    """Return a workload as a person writes it into a wrapper."""
     tree = inner.json()
     return {**tree, "metadata": {"name": tree["metadata"]["name"]}}
 

@@ -9,7 +9,7 @@ from certs.ca_bundle import corrections
 
 
 def configuration(*bundles: str | None) -> dict:
-    """As the API server stores it, with one entry for each caBundle."""
+    """Return a configuration as the API server stores it, with one entry for each caBundle."""
     webhooks = [
         {
             "name": f"pods-{number}.gpu-tiers.dev",

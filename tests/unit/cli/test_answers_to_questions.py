@@ -1,4 +1,4 @@
-"""What explain and why-pending print of an answer, in each of its forms."""
+"""explain and why-pending print an answer in each of its forms."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -25,7 +25,7 @@ def found(*arguments: object) -> dict[str, Any]:
 
 
 def answer(name: str) -> str:
-    """What the command is expected to say."""
+    """Return the expected output of the command."""
     return (Path(__file__).parent / "answers" / name).read_text(encoding="utf-8")
 
 
@@ -110,7 +110,7 @@ def test_a_misspelt_label_of_a_job_or_of_its_template(tmp_path: Path) -> None:
 
 
 def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:
-    """What `kubectl get -o json` printed."""
+    """Return the file that `kubectl get -o json` would print."""
     trees = [each.json() if isinstance(each, Built) else each for each in items]
     (folder / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": trees}))
 

@@ -24,7 +24,7 @@ from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 
 
 def checked(**parts: Any) -> CheckReport:
-    """Of a cluster without certificates that could be read."""
+    """Return the outcome for a cluster without readable certificates."""
     return check_report(a_cluster(unread={"configurations": "list of webhook configurations"}, **parts))
 
 
@@ -67,7 +67,7 @@ def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
 
 
 def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
-    """As after a change of the policy that has lost a tier: its quota says nothing any more."""
+    """A change of the policy lost a tier, so the tenant's quota for it says nothing any more."""
     beta = read_tenant(a_tenant("beta", quotas=[{"tier": "gold", "gpus": 4}]).json())
     report = checked(tenants=active(beta, conditions=[{"type": "Exact", "status": "True"}]))
     (told,) = [each for each in report.checks if each.name == "tenants"]
@@ -76,7 +76,7 @@ def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
 
 
 def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
-    """As after a removed tier, which several places name: of a tenant, of another, and of the policy."""
+    """A tier was removed that several places name: two tenants, and the policy."""
     beta, gamma = (
         read_tenant(a_tenant(name, maxTier="gold", quotas=[{"tier": "gold", "gpus": 4}]).json())
         for name in ("beta", "gamma")

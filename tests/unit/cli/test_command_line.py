@@ -1,4 +1,4 @@
-"""What all commands have in common: their help, what they say of a wrong option, and their end in a closed pipe."""
+"""The common behaviour of all commands: help, wrong options, and their end in a closed pipe."""
 
 import json
 import re
@@ -207,7 +207,7 @@ def test_a_mistake_is_told_with_what_to_write(arguments: tuple[str, ...], senten
 
 
 def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
-    """As in `gpu-tiers review examples | head -1`, which ends as kubectl does."""
+    """`gpu-tiers review examples | head -1` ends as kubectl does."""
     command = [*GPU_TIERS, "review", str(EXAMPLES / "warnings")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout

@@ -1,4 +1,4 @@
-"""What `gpu-tiers review` reads: manifests, tenants, a policy, and what is said of those that are none."""
+"""The documents that `gpu-tiers review` reads: manifests, tenants, a policy, and others, which are named."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `gpu-tiers review` takes: files and folders by name, and a repository as it is, with more in it than objects."""
+"""The inputs of `gpu-tiers review`: files and folders by name, and a repository with more in it than objects."""
 
 import gzip
 import json
@@ -191,7 +191,7 @@ def test_only_filters_what_is_shown_and_nothing_else() -> None:
 
 
 def test_a_namespace_is_that_of_objects_that_name_none_and_no_others() -> None:
-    """As kubectl has it."""
+    """kubectl's --namespace means the same."""
     found = findings("-", "-n", "team-alpha", *WORLD, stdin=GPU_POD % "a")
     assert [each["namespace"] for each in found] == ["team-alpha"]
     other = (GPU_POD % "b").replace("name: b}", "name: b, namespace: team-beta}")

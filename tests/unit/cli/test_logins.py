@@ -51,7 +51,7 @@ def refusing(code: int, message: str) -> Answers:
 
 
 def asked(folder: Path, server: str, user: dict[str, Any], *command: str) -> tuple[int, str]:
-    """What a command ends with, and says."""
+    """Return the exit status and the output of a command."""
     config = folder / "config"
     context = {"cluster": "one", "user": "ada", "namespace": "alpha"}
     config.write_text(

@@ -33,7 +33,7 @@ def new(tmp_path: Path) -> Path:
 
 
 def answer(name: str) -> str:
-    """What the command is expected to say."""
+    """Return the expected output of the command."""
     return (Path(__file__).parent / "answers" / name).read_text(encoding="utf-8")
 
 

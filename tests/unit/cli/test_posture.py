@@ -49,7 +49,7 @@ class Cluster:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator["Cluster"]:
-        """As a Target gives one."""
+        """Yield the client, as a Target does."""
         yield self
 
     async def get(self, place: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Cluster:
         raise NotFound(place, 404)
 
     async def list_pages(self, place: str, params: object = None) -> AsyncIterator[Page]:
-        """What there is of a kind."""
+        """Yield the objects of a kind."""
         del params
         found = self._there.get(place.rpartition("/")[2], [])
         yield Page(items=[msgspec.Raw(msgspec.json.encode(each)) for each in found])

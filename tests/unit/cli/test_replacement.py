@@ -1,4 +1,4 @@
-"""What a tenant's account says without one pod, so that the pod can be judged that comes in its place."""
+"""A tenant's account without one pod, so that its replacement can be judged."""
 
 from decimal import Decimal
 from typing import Any
@@ -68,7 +68,7 @@ def finding(verdict: Verdict, *pods: Finding) -> Finding:
 
 
 def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
-    """Of a tenant that uses 10 of 8, one of which the pod holds that is replaced."""
+    """The tenant uses 10 of 8 GPUs, one of them in the pod that is replaced."""
     now, in_its_place = finding(over_quota(10)), finding(over_quota(9))
     told = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1."
     assert refusal_of(told_of_next(now, in_its_place), booked=False) == told

@@ -110,7 +110,7 @@ def test_a_runtime_is_a_fact_too(runtime: Built, title: str) -> None:
 
 
 async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
-    """As the demo asks: a Master and three Workers draw on one quota."""
+    """The demo asks for this: a Master and three Workers draw on one quota."""
     world = list(documents(str(EXAMPLES / "tenants")))
     (job,) = documents(str(EXAMPLES / "pytorchjob-llm-finetune.yaml"))
     replicas = job.tree["spec"]["pytorchReplicaSpecs"]

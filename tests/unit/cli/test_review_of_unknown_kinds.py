@@ -57,7 +57,7 @@ def test_the_pods_of_a_company_s_own_operator_are_judged_as_the_webhook_will_jud
 
 @pytest.mark.parametrize("holder", [{"components": [{"template": PYTORCH_JOB}]}, {"manifests": [PYTORCH_JOB]}])
 def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
-    """As of a ManifestWork: the object in it is applied by a controller, with owners of its own."""
+    """A controller applies the object in a ManifestWork, with owners of its own."""
     found = record({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "spec": holder})
     assert found["workloadType"] == "training"
     (inside,) = found["inside"]
@@ -81,7 +81,7 @@ def test_of_these_nothing_comes(kind: str, spec: dict[str, Any]) -> None:
 
 
 def test_numbers_that_are_yet_to_be_filled_in_hide_nothing_else() -> None:
-    """As manifests stand in a repository, before envsubst: an API server would refuse them, a reader understands."""
+    """Manifests have such numbers before envsubst: an API server would refuse them, a reader understands."""
     template = yaml.safe_load(GPU_POD)
     template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "$GPU_PER_NODE"}}
     worker = {"replicas": "${NUM_NODES:-4}", "template": template}

@@ -27,7 +27,7 @@ class Cluster:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator["Cluster"]:
-        """As a Target gives one."""
+        """Yield the client, as a Target does."""
         yield self
 
     async def list_pages(self, place: str, params: object = None) -> AsyncIterator[Page]:

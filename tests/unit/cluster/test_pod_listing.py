@@ -14,7 +14,7 @@ HOOK = {"preStop": {"exec": {"command": ["save"]}}}
 
 
 def reduced(pod: PodBuilder, *devices: Devices, **status: Any) -> PodSummary:
-    """What is kept of a pod as the API server lists it."""
+    """Return the reduced form of a pod as the API server lists it."""
     return summary_of(view({**pod.sent(), "status": {"phase": "Running", **status}}, SeenPod), devices, a_policy())
 
 

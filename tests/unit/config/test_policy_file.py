@@ -1,4 +1,4 @@
-"""What a policy file means."""
+"""The meaning of a policy file."""
 
 from decimal import Decimal
 from pathlib import Path

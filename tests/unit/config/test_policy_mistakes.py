@@ -1,4 +1,4 @@
-"""What is said of each mistake in a policy file, with the field's path."""
+"""The sentence about each mistake in a policy file, with the field's path."""
 
 from pathlib import Path
 
@@ -383,7 +383,7 @@ def test_a_text_that_is_no_policy(text: str, problem: str) -> None:
 
 
 def test_an_empty_document_beside_the_policy_counts_as_none() -> None:
-    """As `---` at the end of a file, and the `null` of a yq that found nothing in a second document."""
+    """Such a document comes from `---` at the end of a file, or from the `null` of a yq that found nothing."""
     assert parse(f"{_HEAD}adoption: true\n---\nnull\n").adoption
 
 

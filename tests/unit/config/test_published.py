@@ -1,4 +1,4 @@
-"""What the leader publishes of the active policy, and from which policy a command answers then."""
+"""The leader publishes the active policy, and commands choose the policy that answers."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ BROKEN = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is 
 
 
 def stored(published: Published) -> Published | None:
-    """As it is read back: a merge patch leaves out what is None."""
+    """Return the state as it is read back: a merge patch leaves out what is None."""
     return Published.read({"data": {key: value for key, value in published.data().items() if value is not None}})
 
 

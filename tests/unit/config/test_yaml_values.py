@@ -1,4 +1,4 @@
-"""What YAML texts are, as kubectl reads them. tests/apiserver/test_yaml.py asks kubectl itself for the same table."""
+"""The values of YAML texts, as kubectl reads them. tests/apiserver/test_yaml.py asks kubectl for the same table."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is known of a pod's claims while some of them can't be read, and when a pod has to be read again."""
+"""The claims of a pod while some can't be read, and the times at which a pod has to be read again."""
 
 from typing import Any, Self, cast
 
@@ -90,7 +90,7 @@ async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable
 
 
 async def test_what_was_never_known_is_told_apart() -> None:
-    """What can't be read now is tried again; what does not exist holds nothing, and its making is an event."""
+    """A claim that can't be read is tried again; one that does not exist uses nothing, and its making is an event."""
     world = World()
     for problem, passing in ((Unreadable("no answer"), True), (Missing("gone"), False)):
         world.there = {SHARED: problem}

@@ -1,4 +1,4 @@
-"""What is kept of trainings' reports, and for how long."""
+"""The reports of trainings are stored, for a limited time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a leader notes of workloads that exist: which of them ask for more than they did."""
+"""The leader notes which existing workloads ask for more than they did."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a preemption cost, and that it is told although the API server does not answer when leaders change."""
+"""The cost of a preemption is reported even if the API server fails to answer while leaders change."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is shown of a line: not more often than it should be, and nothing while it is not known."""
+"""The queue is shown no more often than needed, and not at all while it is unknown."""
 
 import asyncio
 from collections.abc import Sequence

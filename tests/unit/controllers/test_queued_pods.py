@@ -1,4 +1,4 @@
-"""Who is told that a pod is queued, and that its gate is open: each pod, and its workload once."""
+"""The events about a queued pod and its open gate go to each pod, and once to its workload."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -16,7 +16,7 @@ def wanted(owner: RenderedFor = ALPHA, gpus: str = "1000") -> dict[str, Any]:
 
 
 def stored(owner: RenderedFor = ALPHA, gpus: str = "1000") -> dict[str, Any]:
-    """As the API server has it, with a label of somebody else's."""
+    """Return the ResourceQuota as the API server has it, with a label of somebody else's."""
     tree = wanted(owner, gpus)
     labels = tree["metadata"]["labels"] | {"team": "a"}
     return {**tree, "metadata": {**tree["metadata"], "labels": labels, "resourceVersion": "7"}}

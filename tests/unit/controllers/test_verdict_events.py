@@ -1,4 +1,4 @@
-"""Who is told of a verdict: the workload that a person applied, and the TenantQuota that has no room."""
+"""The events about a verdict go to the workload that a person applied, and to the TenantQuota without room."""
 
 import asyncio
 from collections.abc import AsyncIterator

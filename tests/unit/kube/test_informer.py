@@ -1,4 +1,4 @@
-"""What a store holds after a watch, and whom it tells."""
+"""The store after a watch, and the subscribers that it notifies."""
 
 from webhook.kube.reflector import Store
 

@@ -59,7 +59,7 @@ def written(file: Path, cluster: dict[str, Any], user: Any, *, name: str = "me")
 
 
 async def refused(file: Path) -> str:
-    """What is said of it where a cluster is to be asked."""
+    """Return the error that a request to a cluster raises."""
     with pytest.raises(Unreachable) as error:
         await Client.connect(file)
     return str(error.value)

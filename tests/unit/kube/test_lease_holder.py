@@ -1,4 +1,4 @@
-"""Who is said to lead: nobody once the leader was not seen to renew its Lease for as long as that lasts."""
+"""The reported leader: nobody, once the leader has not renewed its Lease for the duration of one."""
 
 import asyncio
 from typing import Any

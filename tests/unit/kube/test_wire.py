@@ -1,4 +1,4 @@
-"""What comes over the wire: lines of a watch, and errors."""
+"""The bytes on the wire: lines of a watch, and errors."""
 
 from collections.abc import AsyncIterator
 
@@ -67,7 +67,7 @@ def test_what_tells_one_state_of_an_object_from_another():
 
 @pytest.mark.parametrize("items", [b"null", b"[]"])
 def test_an_empty_list_of_metadata_alone_has_null_items(items):
-    """As kube-apiserver 1.37 writes a PartialObjectMetadataList."""
+    """kube-apiserver 1.37 writes a PartialObjectMetadataList so."""
     body = b'{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"7"},"items":' + items + b"}"
     page = page_of(body, "/api/v1/nodes")
     assert (page.metadata.resource_version, list(page.items or ())) == ("7", [])

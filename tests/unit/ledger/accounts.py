@@ -22,7 +22,7 @@ def an_account(*entries: Entry, held: int = 0, **fields: object) -> Account:
 
 
 def a_sum(gpus: int, **fields: object) -> Entry:
-    """What many pods hold together; those `of` a gang inside its slot."""
+    """Return the sum of many pods; those `of` a gang are inside its slot."""
     return Entry(**{"wants": (Charge(gpus=Decimal(gpus), tier="gpu-batch"),), **fields})  # type: ignore[arg-type]
 
 
@@ -53,7 +53,7 @@ def seen_alone(account: Account) -> list[str]:
 def a_booking(
     uid: str, gpus: int = 1, *, flavor: str | None = None, shared: dict[str, int] | None = None, **fields: object
 ) -> Booking:
-    """What a review of that pod books."""
+    """Return the booking that a review of that pod makes."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(Decimal(gpus), "gpu-batch", flavor, claims)
     told = {"holder": uid, "namespace": TEAM, "tenant": tenant(0), "charges": (charge,), "name": uid, **fields}
@@ -61,6 +61,6 @@ def a_booking(
 
 
 def a_holding(name: str, gpus: int = 1, *, flavor: str | None = None, **fields: object) -> Holding:
-    """What a pod of that name holds, as it was seen."""
+    """Return the GPUs that a pod of that name uses, as it was seen."""
     charge = Charge(Decimal(gpus), "gpu-batch", flavor)
     return Holding(**{"namespace": TEAM, "charge": charge, "name": name, **fields})  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ ACCOUNT = an_account(an_entry("one", shared={"b": 1, "a": 2}), held=3, revision=
 
 
 def read_back(**changes: object) -> Account:
-    """What comes back from an API server, which sorts the keys of every object."""
+    """Return the account as it comes back from an API server, which sorts the keys of every object."""
     return read_account({"ledger": json.loads(json.dumps(written_account(ACCOUNT), sort_keys=True)) | changes})
 
 

@@ -1,4 +1,4 @@
-"""What may be booked into an account."""
+"""The bookings that an account may take."""
 
 from collections import Counter
 from decimal import Decimal
@@ -167,7 +167,7 @@ SPACES = [TEAM, "second", "third", "fourth"]
 
 
 def test_a_namespace_may_have_as_much_under_way_as_its_tenant_has_left():
-    """So several that create without end leave something to the others."""
+    """Several namespaces that create without end leave something to the others."""
     draft = Draft(an_account(namespaces=dict.fromkeys(SPACES, "open")), tenant(5000))
     let_in = Counter[str]()
     for namespace in SPACES:

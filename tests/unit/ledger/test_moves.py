@@ -29,7 +29,7 @@ def booking(holder: str, gpus: int, flavor: str | None = None) -> Booking:
 
 
 def moving(holder: str, gpus: int, to: str, *, before: str | None = None) -> Booking:
-    """What the update of a pod books that gets another node selector."""
+    """Return the booking of a pod's update that gets another node selector."""
     return replace(booking(holder, gpus, to), moved_from=charge(gpus, before))
 
 

@@ -121,7 +121,7 @@ async def test_a_dry_run_takes_no_place_and_does_not_wait(ledger: CountedLedger)
 
 
 async def test_after_a_restart_the_pair_is_charged_in_full_until_the_victim_is_gone(clock: Clock) -> None:
-    """Nothing in the cluster says who replaces whom; too much is charged for a while, and never too little."""
+    """No object names the replaced pod, so too much is charged for a while, and never too little."""
     ledger = CountedLedger(clock, lambda _: "alpha")
     ledger.observe_all({"victim": pod(4, preempted=True), "heir": pod(4)})
     assert held(ledger) == 8

@@ -1,4 +1,4 @@
-"""Who waits in a queue, as what and in which order, and what is reserved for whom."""
+"""The queue: its entries, their order, and the reservations for them."""
 
 from decimal import Decimal
 
@@ -68,7 +68,7 @@ def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monk
 
 
 def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
-    """It counts nothing on the total. A tenant that refuses books it, where somebody wrote our gate on the pod."""
+    """The change adds nothing to the total. A tenant that refuses books it, where somebody wrote our gate."""
     before = Charge(Decimal(1), "gpu-batch")
     change = replace(an_entry("pod"), wants=(replace(before, flavor="h100"),), instead_of=before)
     view = a_view(pod=a_holding("pod", flavor="h100", gated=GATED))
@@ -140,7 +140,7 @@ def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_k
 
 
 def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None:
-    """It has four of sixteen, and one ends on its row. Of the total three are kept, and so eight are others'."""
+    """The gang has four of sixteen, and one ends on its row. It reserves three of the total; others may use eight."""
     whose = tenant(16, QuotaRow(Decimal(8), tier="gpu-batch"))
     four, eight, other = (Charge(Decimal(gpus), "gpu-batch") for gpus in (4, 8, 1))
     gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (400, 200)]
@@ -246,7 +246,7 @@ def test_a_pod_of_a_suspended_gang_waits_until_the_view_shows_that_it_was_resume
 
 @pytest.mark.parametrize("seen", ["a single pod", "another namespace", "ended"])
 def test_a_pod_that_can_be_of_no_gang_is_booked_alone(seen: str) -> None:
-    """It must not wait for ever."""
+    """The pod must not wait for ever."""
     view = a_view(one=of_job("one"))
     if seen == "ended":
         view.workloads.release("job")

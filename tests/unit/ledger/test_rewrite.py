@@ -1,4 +1,4 @@
-"""What a leader makes of an account by its view of the pods."""
+"""The leader rewrites an account by its view of the pods."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What travels: two texts of all modules, the same each time, that Python 3.9 reads and that import nothing else."""
+"""The injected text: two texts of all modules, always the same, that Python 3.9 reads and that import nothing else."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""Who gets the page at the door for people with a token, and what the others read."""
+"""The page at the door for people with a token, and what the others read."""
 
 import asyncio
 from collections.abc import Mapping

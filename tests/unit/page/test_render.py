@@ -33,7 +33,7 @@ class Balanced(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: object) -> None:
-        """It closes itself."""
+        """Close the tag."""
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag

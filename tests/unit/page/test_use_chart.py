@@ -127,7 +127,7 @@ async def test_the_page_shows_it_with_its_colours() -> None:
 
 
 def a_day(problem: str = "") -> dict[str, Any]:
-    """What a Prometheus tells: 16 GPUs of gpu-batch, and 3 pods of it that were evicted."""
+    """Return the answer of a Prometheus: 16 GPUs of gpu-batch, and 3 evicted pods of it."""
     looks = tuple(UseAt(BEGAN + each * 600, {"gpu-batch": 16.0}) for each in range(144))
     told = DayOfUse(problem=problem) if problem else DayOfUse(looks, (Evicted(BEGAN + DAY / 2, "gpu-batch", 3.0),))
 

@@ -1,4 +1,4 @@
-"""What is said of a pod that waits for devices of DRA: who holds them, and that nobody is evicted for them."""
+"""The sentence about a pod that waits for devices of DRA: who uses them, and that nobody is evicted for them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What would change a tier, and why a pod's class is not what it would get now."""
+"""The change that would alter a tier, and the reason why a pod's class is not what it would get now."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What programs may rely on of an object, in the answer of every command."""
+"""The part of an answer about an object that programs may rely on, in every command."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who holds the GPUs that a pod could take, and why it can't take them: the sentences for a person who waits."""
+"""The GPUs that a pod could take, and why it can't: the sentences for a person who waits."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a controller was told, and when it tries again, from events as Kubernetes writes them."""
+"""The controller's refusals and its next try, from events as Kubernetes writes them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

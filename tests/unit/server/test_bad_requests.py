@@ -1,4 +1,4 @@
-"""What a client gets that sends something else than a review: its own status, a text, and nothing else breaks."""
+"""The answer to something else than a review: its own status, a text, and nothing else breaks."""
 
 import json
 

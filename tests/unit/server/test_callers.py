@@ -1,4 +1,4 @@
-"""Who may ask: nobody without the secret in the path and, where a CA is named, without a certificate from it."""
+"""The callers that are accepted: with the secret in the path and, where a CA is named, a certificate from it."""
 
 import asyncio
 import contextlib
@@ -97,7 +97,7 @@ def shown(server: Serving, folder: Path, *, ca: Pair = CLIENTS, name: str | None
 
 
 async def asked(server: Serving, context: ssl.SSLContext) -> bytes:
-    """What the server answers to a review; nothing where it ends the connection."""
+    """Return the server's answer to a review, and nothing where it ends the connection."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             reader, writer = await asyncio.open_connection(HOST, server.port, ssl=context)

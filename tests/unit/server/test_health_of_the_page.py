@@ -1,4 +1,4 @@
-"""What the page's health line says of webhook configurations that somebody deleted."""
+"""The health line of the page on webhook configurations that somebody deleted."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ NOTHING_REFUSED = "no ValidatingWebhookConfiguration: nothing is refused, and no
 
 
 def told(*there: str) -> str:
-    """Of a cluster in which these configurations are there."""
+    """Return the line for a cluster that has these configurations."""
     seen = {kind: Seen({"webhooks": [{}]} if kind in there else None, NOW) for kind in KINDS}
     cluster, active = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
     found = health_of({}, cluster, SimpleNamespace(seen=seen), active)  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ async def test_nothing_else_is_marked(request_: Request) -> None:
 
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_who_checks_often_fills_no_log(lines: list[dict[str, Any]], mode: str) -> None:
-    """Where pods need a tenant the dry run is refused: that is its answer, and nobody else's news."""
+    """A dry run in a namespace without a tenant is refused: that is its answer, and no news for anybody else."""
     world = World(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
     webhooks = structs.replace(world.webhooks, record=Recorder(Metrics()))
     checks, tries = _pod("gpu-batch"), a_pod("tried").asking().of_tier("gpu-batch").json()

@@ -1,4 +1,4 @@
-"""What is too large is refused in its own name before it is read whole, and so is what finds no room in memory."""
+"""The oversized request is refused in its own name before it is read, and so is one without room in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""What the verdicts of a cluster count: pods let in, refusals by reason, guesses held back, and GPU-seconds."""
+"""The counters of a cluster's verdicts: admitted pods, refusals by reason, guesses not used, and GPU-seconds."""
 
 from collections.abc import Mapping
 from decimal import Decimal

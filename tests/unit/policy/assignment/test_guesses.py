@@ -1,4 +1,4 @@
-"""What evidence of each grade may do to a tier, and what is said where it was too weak."""
+"""The effect of evidence of each grade on a tier, and the sentence if it was too weak."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was asked for and may not be had is refused (test_refusals); what we chose is lowered, with a warning."""
+"""The limits: a request above them is refused (test_refusals), our own choice is lowered with a warning."""
 
 import pytest
 

@@ -12,7 +12,7 @@ from webhook.policy.checkpoint import hook_kinds
 
 @dataclass(frozen=True)
 class Naps:
-    """What was slept by scripts whose `sleep` takes a moment, whatever it is told."""
+    """The record of what scripts slept, whose `sleep` takes a moment whatever its argument."""
 
     noted: Path
 

@@ -1,4 +1,4 @@
-"""What an eviction costs: the work since the last save that was told, else at most all since the start."""
+"""The cost of an eviction: the work since the last reported save, or at most all since the start."""
 
 from decimal import Decimal
 

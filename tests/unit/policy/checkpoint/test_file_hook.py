@@ -1,4 +1,4 @@
-"""What the file hook does when a shell runs it."""
+"""The file hook as a shell runs it."""
 
 import re
 import subprocess

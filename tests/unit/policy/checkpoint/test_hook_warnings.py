@@ -1,4 +1,4 @@
-"""What a person is told of a pod's end: exact sentences, and silence where nobody can be sure."""
+"""The warnings about a pod's end: exact sentences, and silence where nobody can be sure."""
 
 import string
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Whether an evicted pod saved: what its hooks told, else what the kubelet did."""
+"""The outcome of an eviction: its hooks say whether the pod saved, or else the kubelet does."""
 
 from pathlib import Path
 

@@ -61,7 +61,7 @@ def name_of(process: int | str) -> str:
 
 
 def is_settled(process: int) -> bool:
-    """Whether it has become another program, or is a shell that has begun one beside itself."""
+    """Return whether the process has become another program, or is a shell with a child."""
     has_children = bool(Path(f"/proc/{process}/task/{process}/children").read_text())
     return has_children or name_of(process) not in (*SHELLS, name_of("self"))
 

@@ -1,4 +1,4 @@
-"""What the signal hook does when a shell runs it."""
+"""The signal hook as a shell runs it."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What a pod does, guessed from what it runs and is called: scripts by their verb, names by their noun."""
+"""The guess at a pod's purpose from its command and name: scripts by their verb, names by their noun."""
 
 import pytest
 
@@ -103,7 +103,7 @@ def test_a_hint_is_told_by_what_shows_the_same() -> None:
 
 
 def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:
-    """As the MPI operator makes it: sshd waits for mpirun, not for a person."""
+    """The MPI operator makes it so: sshd waits for mpirun, not for a person."""
     labels = {"training.kubeflow.org/job-name": "nccl-tests", "training.kubeflow.org/job-role": "worker"}
     pod = a_pod("nccl-tests-worker-0").running("/usr/sbin/sshd", "-De").asking().labelled(labels)
     assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("nccl-tests")'

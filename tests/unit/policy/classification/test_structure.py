@@ -1,4 +1,4 @@
-"""What a workload is by the structure of its command and of its Job, where no word of them is new."""
+"""The type of a workload by the structure of its command and Job, where no word of them is known."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What fits a tenant's rows, and the sentence where it does not."""
+"""The requests that fit a tenant's rows, and the sentence if one does not."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What the status of a TenantQuota says to whoever reads it with kubectl."""
+"""The status of a TenantQuota, as kubectl shows it."""
 
 from decimal import Decimal
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What a whole workload is told of its tenant's quota."""
+"""The sentences about a whole workload and its tenant's quota."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What whoever writes a TenantQuota hears at once."""
+"""The warnings that the author of a TenantQuota reads at once."""
 
 from decimal import Decimal
 

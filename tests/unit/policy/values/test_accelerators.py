@@ -1,4 +1,4 @@
-"""What device plugins and schedulers call accelerators counts; their network cards and other devices do not."""
+"""The names that device plugins and schedulers use for accelerators count; network cards and other devices do not."""
 
 from decimal import Decimal
 

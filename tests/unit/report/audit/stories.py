@@ -66,5 +66,5 @@ def report(*audited: Audited, ignored: tuple[str, ...] = ()) -> AuditReport:
 
 
 def told(*audited: Audited) -> list[str]:
-    """What is found, a line each."""
+    """Return the findings, a line each."""
     return [f"{each.severity}: {each.id}: {each.where}: {each.what}" for each in report(*audited).findings]

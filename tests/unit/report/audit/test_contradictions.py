@@ -1,4 +1,4 @@
-"""What contradicts the policy: each finding as a person reads it."""
+"""The findings of what contradicts the policy, as a person reads them."""
 
 from msgspec.structs import replace
 
@@ -109,7 +109,7 @@ def test_a_demoted_pod_counts_in_the_row_that_it_was_demoted_to() -> None:
 
 
 def test_a_pod_without_marks_counts_as_the_ledger_counts_it() -> None:
-    """As after an outage: without a tier's class it is in none of the rows of tiers."""
+    """The pod was created in an outage: without a tier's class it is in none of the rows of tiers."""
     alpha = tenant(gpus={"gpu-training": 4, "": 4})
     outage = workload(unseen(3), pods(2), tenant=alpha, hook=None)
     assert _over(outage) == ["the total: its workloads take 5 GPUs; the row has 4"]

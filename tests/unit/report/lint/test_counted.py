@@ -1,4 +1,4 @@
-"""What counts as a GPU and is not in the policy."""
+"""The devices that are GPUs and are not in the policy."""
 
 from decimal import Decimal
 

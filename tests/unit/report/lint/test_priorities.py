@@ -1,4 +1,4 @@
-"""Who ranks above whom: the mistakes that are found."""
+"""The order of priorities: the mistakes that are found."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What tenants may hold, and what there is."""
+"""The quotas of tenants against the GPUs of the cluster."""
 
 from decimal import Decimal
 from typing import Any

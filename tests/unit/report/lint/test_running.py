@@ -1,4 +1,4 @@
-"""Whether the webhook runs: what lint says of one that hangs, leads nobody, or has another policy than you read."""
+"""The health of the webhook: lint about one that hangs, leads nobody, or has another policy than you read."""
 
 import pytest
 from msgspec.structs import replace
