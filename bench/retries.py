@@ -30,8 +30,8 @@ OPERATORS = {
 }
 KINDS = tuple(OPERATORS) if "--operators" in sys.argv else IN_TREE
 EACH, OUTAGE, SHORT, LONG = 3, 30.0, 60.0, 300.0
-AWAY, TOLD, BRIEFLY, LONGER = "outage", "outage-then-annotated", "full-a-minute", "full-five-minutes"
-CASES = (AWAY, TOLD, BRIEFLY, LONGER)
+AWAY, ANNOTATED, BRIEFLY, LONGER = "outage", "outage-then-annotated", "full-a-minute", "full-five-minutes"
+CASES = (AWAY, ANNOTATED, BRIEFLY, LONGER)
 LONGEST_WAIT = 1200
 Tree = dict[str, Any]
 
@@ -129,8 +129,8 @@ def measure(cluster: ControlPlane) -> dict[str, dict[str, float]]:
     for case in (BRIEFLY, LONGER):
         fill(cluster, case)
     away(cluster, address)
-    since = dict.fromkeys((AWAY, TOLD), time.time())
-    cluster.kubectl("annotate", ",".join(KINDS), "--all", f"--namespace={TOLD}", "example.com/retry=now")
+    since = dict.fromkeys((AWAY, ANNOTATED), time.time())
+    cluster.kubectl("annotate", ",".join(KINDS), "--all", f"--namespace={ANNOTATED}", "example.com/retry=now")
     for case in (BRIEFLY, LONGER):
         create(cluster, case, *workloads())
     for case, seconds in ((BRIEFLY, SHORT), (LONGER, LONG - SHORT)):
@@ -154,7 +154,7 @@ def away(cluster: ControlPlane, address: Address) -> None:
     process, until = cluster.processes.named("gpu-tiers"), time.monotonic() + OUTAGE
     process.popen.kill()
     cluster.processes.end(process)
-    for case in (AWAY, TOLD):
+    for case in (AWAY, ANNOTATED):
         create(cluster, case, *workloads())
     time.sleep(max(0.0, until - time.monotonic()))
     start_webhook(cluster, address)

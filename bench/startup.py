@@ -36,8 +36,8 @@ def run(command: str, kubeconfig: Path, *options: str) -> tuple[float, str]:
     env = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # pip compiles what it installs
     words = (sys.executable, *options, PROGRAM, *command.split())
-    told = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, env=env).stderr
-    return cpu_of_children() - before, told
+    output = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, env=env).stderr
+    return cpu_of_children() - before, output
 
 
 def cpu_of_children() -> float:

@@ -59,8 +59,8 @@ async def watched(cluster: Cluster, port: int, noisy: str, quiet: str, seconds: 
         async def create(namespace: str, pod: Tree, query: str = "") -> str:
             path = f"/api/v1/namespaces/{namespace}/pods{query}"
             async with session.post(path, json=pod) as answer:
-                told = "" if answer.status == CREATED else f": {(await answer.json())['message'][:150]}"
-                return f"{answer.status}{told}"
+                reason = "" if answer.status == CREATED else f": {(await answer.json())['message'][:150]}"
+                return f"{answer.status}{reason}"
 
         async def flooding(pod: Tree, query: str) -> None:
             while True:

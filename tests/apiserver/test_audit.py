@@ -107,9 +107,9 @@ def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> Non
     assert sum(pods["count"] for pods in rows["Deployment/web"]["pods"]) == 3, (
         "under the Deployment, not its ReplicaSet"
     )
-    told = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
-    assert told.exit_code == 0
-    standings = {each["standing"] for each in json.loads(told.stdout)["workloads"]}
+    output = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
+    assert output.exit_code == 0
+    standings = {each["standing"] for each in json.loads(output.stdout)["workloads"]}
     assert standings == {"agrees", "before", "changed", "refused"}
 
 

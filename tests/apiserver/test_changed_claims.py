@@ -94,9 +94,9 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(
         "spec.devices: asks for 8 GPUs, but pod modest was admitted with 1 by its claim gpu; ask for no more, or "
         "delete the pod, and create it again when the claim or its template is there"
     )
-    told = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
+    failures = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
     installed.eventually(
-        lambda: refused in installed.cluster.kubectl(*told).stdout or allocated(installed, namespace) > 0,
+        lambda: refused in installed.cluster.kubectl(*failures).stdout or allocated(installed, namespace) > 0,
         "what became of the claim",
     )
     assert (allocated(installed, namespace), installed.usage(tenant)) == (0, "total 1/2")
@@ -191,8 +191,8 @@ def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace:
     installed.eventually(lambda: allocated(installed, namespace) == 2, "the devices")
     patch = '--patch={"metadata":{"finalizers":null}}'
     for _ in ("before it is deleted", "afterwards"):
-        kept = kubectl("patch", "resourceclaim/mine", here, "--type=merge", patch, check=False)
-        assert "resource.kubernetes.io/delete-protection stays while the claim has devices" in kept.stderr
+        patched = kubectl("patch", "resourceclaim/mine", here, "--type=merge", patch, check=False)
+        assert "resource.kubernetes.io/delete-protection stays while the claim has devices" in patched.stderr
         kubectl("delete", "resourceclaim/mine", here, "--wait=false")
     kubectl("delete", "pod/runs", here, "--grace-period=0", "--force")
     gone = ("get", "resourceclaims", here, "--output=name")

@@ -105,7 +105,7 @@ def whole(installed: Installed, research: str) -> Whole:
     """Asked once about the namespace, when those of earlier tests are gone: nothing changes then but the moment."""
     installed.wait_for_namespaces_to_go()
     admin = Path(installed.cluster.kubeconfig)
-    return {name: told(admin, in_namespace(name, research)) for name in COMMANDS if name not in OF_THE_CLUSTER}
+    return {name: answer_of(admin, in_namespace(name, research)) for name in COMMANDS if name not in OF_THE_CLUSTER}
 
 
 def in_namespace(name: str, namespace: str) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
     return [] if same else [f"{place}: {less!r} instead of {whole!r}"]
 
 
-def told(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
+def answer_of(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
     """Both, as somebody is told it."""
     return said(asked(config, *command).stdout), json.loads(asked(config, *command, "--output=json").stdout)
 
@@ -179,7 +179,7 @@ def outcome(config: Path, command: tuple[str, ...], whole: tuple[set[str], Any])
     text = asked(config, *command)
     if text.exit_code == 2:
         return "asks for rights", [] if "ClusterRole gpu-tiers-" in text.stderr else [text.stderr]
-    lines, answer = told(config, command)
+    lines, answer = answer_of(config, command)
     unsaid = {line for line in lines if line.startswith(UNSAID)}
     return "less" if unsaid else "same", [*untrue(answer, whole[1]), *(lines - whole[0] - unsaid)]
 
@@ -192,7 +192,7 @@ def test_whoever_asks_is_told_less_and_nothing_else(
         found, wrong = {}, {}
         for name in COMMANDS:
             command, admin = in_namespace(name, research), Path(installed.cluster.kubeconfig)
-            now = told(admin, command) if name in OF_THE_CLUSTER else whole[name]
+            now = answer_of(admin, command) if name in OF_THE_CLUSTER else whole[name]
             found[name], wrong[name] = outcome(config, command, now)
             announce(pytestconfig, f"with {rights:<16} {name:<28} {found[name]}")
     assert {name: each for name, each in wrong.items() if each} == {}
@@ -212,8 +212,8 @@ def test_what_nobody_may_see_is_not_guessed(installed: Installed, research: str)
         installed.api.delete("pod/mars", namespace=research)
     assert "without the label zone=mars of its nodeSelector" in never
     assert "Without the right to list pods" not in never, "no pod has a part in that answer"
-    told = answer.stdout.splitlines()
-    untold = "which GPUs are free, and who holds the others, can't be told."
-    assert told[0] == f"Without the right to list pods in all namespaces, {untold}"
-    assert " free" not in "".join(told[1:])
-    assert "evict" not in "".join(told[1:]).replace("preemption", "")
+    answer_of = answer.stdout.splitlines()
+    unknown = "which GPUs are free, and who holds the others, can't be told."
+    assert answer_of[0] == f"Without the right to list pods in all namespaces, {unknown}"
+    assert " free" not in "".join(answer_of[1:])
+    assert "evict" not in "".join(answer_of[1:]).replace("preemption", "")

@@ -78,7 +78,7 @@ def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted
         made_up(installed, namespace, name, gpus) for name, gpus in (("fits", 4), ("refused", 5), ("known", 6))
     )
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         selector = f"--field-selector=involvedObject.name={victim},type=Warning"
         found = installed.cluster.kubectl("get", "events", "--namespace=default", selector, "--output=json")
         return [each["message"] for each in found.json()["items"]]
@@ -92,8 +92,8 @@ def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted
 
     # Somebody who knows the path is believed: a refusal that nobody asked for, and GPUs that nobody uses.
     assert posted(port, tls, f"/{secret}/validate", known) == 200
-    installed.eventually(lambda: bool(told()), "an event about a refusal")
-    assert ["asks for 6" in each for each in told()] == [True]
+    installed.eventually(lambda: bool(messages()), "an event about a refusal")
+    assert ["asks for 6" in each for each in messages()] == [True]
     assert posted(port, tls, f"/{secret}/validate", fits) == 200
     installed.eventually(lambda: "+4" in installed.usage(victim), "the booking")
     assert secret not in installed.log()

@@ -151,10 +151,12 @@ def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, n
     installed.tenant("late", namespace, quotas=[{"gpus": "3"}])
     try:
         installed.eventually(lambda: whole()["status"] == "False", "the condition")
-        told = f"PyTorchJob/old in {namespace} holds 3 of 4 GPUs: the quota has no room for the rest, so it can't run."
-        assert whole()["message"].startswith(told)
+        sentence = (
+            f"PyTorchJob/old in {namespace} holds 3 of 4 GPUs: the quota has no room for the rest, so it can't run."
+        )
+        assert whole()["message"].startswith(sentence)
         installed.eventually(lambda: "old" in events(installed, namespace, "GangStranded"), "the event on it")
-        assert events(installed, namespace, "GangStranded")["old"].startswith(told)
+        assert events(installed, namespace, "GangStranded")["old"].startswith(sentence)
         installed.tenant("late", namespace, quotas=[{"gpus": "4"}])
         installed.eventually(lambda: whole()["status"] == "True", "room for it")
         assert gangs.pod("old-3", "old") == ""
@@ -167,8 +169,11 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
     installed.tenant("lending", namespace, quotas=rows, onExceed="Demote")
     try:
         gangs = Gangs(installed, namespace)
-        told = gangs.apply(pytorchjob("wide", 3))
-        assert "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-batch" in told
+        sentence = gangs.apply(pytorchjob("wide", 3))
+        assert (
+            "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-batch"
+            in sentence
+        )
         for number in range(4):
             gangs.pod(f"wide-{number}", "wide")
         pods = installed.get("pods", namespace)["items"]

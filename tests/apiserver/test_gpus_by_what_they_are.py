@@ -167,8 +167,8 @@ def test_a_workload_is_refused_for_a_class_by_its_template(classes: Installed, n
 
 def test_lint_tells_what_each_class_counts(classes: Installed) -> None:
     findings = json.loads(lint(classes, "--output=json").stdout)["findings"]
-    told = {each["where"]: each["what"] for each in findings if each["id"] == "device-class-counts"}
-    assert {name: told[f"DeviceClass/{name}"] for name in CLASSES} == {
+    answer = {each["where"]: each["what"] for each in findings if each["id"] == "device-class-counts"}
+    assert {name: answer[f"DeviceClass/{name}"] for name in CLASSES} == {
         "mig.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
         "vfio.gpu.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
         "fast": "counts 1 GPU a device, also as example.com/thing: its driver is gpu.nvidia.com",
@@ -249,7 +249,7 @@ def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone
     waits = asking("waits", "nvidia.com/gpu", 2, node=without_a_device_plugin)
     assert classes.create(waits, namespace).code == 0
     classes.eventually(lambda: "The scheduler says: " in why(classes, namespace, "waits"), "the scheduler's word")
-    told = why(classes, namespace, "waits")
-    assert "No node has nvidia.com/gpu" not in told
-    assert f"{without_a_device_plugin} has 1 free" in told
-    assert f"{namespace}/taken" in told
+    answer = why(classes, namespace, "waits")
+    assert "No node has nvidia.com/gpu" not in answer
+    assert f"{without_a_device_plugin} has 1 free" in answer
+    assert f"{namespace}/taken" in answer

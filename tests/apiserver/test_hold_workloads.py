@@ -54,9 +54,9 @@ def eventually_waits(line: Line, pods: int = 1) -> None:
 
 
 def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is_room(line: Line) -> None:
-    told = applied(line, "Deployment", "score", 8, progressDeadlineSeconds=2)
-    assert "[queued-surge]" in told
-    assert "strategy.rollingUpdate.maxSurge: 0" in told
+    sentence = applied(line, "Deployment", "score", 8, progressDeadlineSeconds=2)
+    assert "[queued-surge]" in sentence
+    assert "strategy.rollingUpdate.maxSurge: 0" in sentence
     line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
     before = line.running()
     where = (f"--namespace={line.namespace}", "deployment/score")
@@ -176,9 +176,9 @@ def test_a_held_pod_takes_the_room_of_a_disruption_budget(line: Line) -> None:
     line.create(budget)
     seen = lambda: line.installed.get("pdb/score", line.namespace).get("status", {})  # noqa: E731
     line.installed.eventually(lambda: seen().get("currentHealthy") == 1, "the budget, counted")
-    (runs,), (held,) = line.running() - {"there"}, line.waiting()
+    (runs,), (gated,) = line.running() - {"there"}, line.waiting()
     assert "disruption budget" in evicted(line, runs)
-    assert not evicted(line, held)
+    assert not evicted(line, gated)
     eventually_waits(line)
     line.delete("pod", "there")
     line.installed.eventually(lambda: seen().get("disruptionsAllowed") == 1, "room in the budget")
@@ -212,8 +212,8 @@ def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
     used = lambda: line.installed.get("resourcequota/native", line.namespace)["status"].get("used", {})  # noqa: E731
     name = "requests.nvidia.com/gpu"
     line.installed.eventually(lambda: used().get(name) == "8", "the quota, counted")
-    told = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
-    assert "[queued-counted] ResourceQuota native counts pods that wait for quota too" in told
+    sentence = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
+    assert "[queued-counted] ResourceQuota native counts pods that wait for quota too" in sentence
     line.installed.eventually(lambda: used()[name] == "9", "the Job's pod, counted")
     line.delete("job", "sweep")
     line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")

@@ -167,6 +167,6 @@ def test_a_gang_that_a_pod_alone_may_break_is_told_of_on_1_36(
     apply_gang(installed, namespace, a_gang(version, "sweep", "gpu-batch", node))
     installed.eventually(lambda: runs_whole(installed, namespace, "sweep"), "the gang")
     assert installed.create(gpu_pod("urgent", 1, tier="gpu-training"), namespace).code == 0
-    told = ours(run(installed, "--output=json"), f"PodGroup/sweep in {namespace}")
-    assert bool(told) is version.endswith("v1alpha2")
-    assert all(line.startswith("warning: gang-broken-by-pods: ") and "may evict it" in line for line in told)
+    findings = ours(run(installed, "--output=json"), f"PodGroup/sweep in {namespace}")
+    assert bool(findings) is version.endswith("v1alpha2")
+    assert all(line.startswith("warning: gang-broken-by-pods: ") and "may evict it" in line for line in findings)

@@ -65,9 +65,9 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
     assert f"policy: the file was not taken, the last good policy stays active: {WRONG}" in page(installed)
     assert installed.metric("gpu_tiers_policy_taken") == 0
     installed.eventually(lambda: bool(events(installed, "PolicyNotTaken")), "the event")
-    (told,) = events(installed, "PolicyNotTaken")
-    assert told.startswith("Warning: The policy file was not taken, and the policy of 20")
-    assert WRONG in told
+    (message,) = events(installed, "PolicyNotTaken")
+    assert message.startswith("Warning: The policy file was not taken, and the policy of 20")
+    assert WRONG in message
     found = run_lint(installed, "--output=json")
     assert found.exit_code == 1
     (line,) = [each for each in ours(found, "ConfigMap gpu-tiers") if "policy-not-taken" in each]
@@ -146,8 +146,8 @@ def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, g
     patch = {"data": {"policy.yaml": changed}}
     installed.api.patch(f"configmap/{RELEASE}", patch, RELEASE)
     since = installed.published["since"]
-    told = run(installed, "posture").stderr
-    assert told == (
+    message = run(installed, "posture").stderr
+    assert message == (
         "Warning: the policy file in ConfigMap gpu-tiers/gpu-tiers was changed, and is not active yet. "
         f"This is answered from the active policy since {since}\n"
     )
@@ -192,28 +192,28 @@ AMISS = {
 
 
 @pytest.mark.usefixtures("tenant")
-@pytest.mark.parametrize(("name", "instead", "told"), AMISS.values(), ids=AMISS)
+@pytest.mark.parametrize(("name", "instead", "message"), AMISS.values(), ids=AMISS)
 def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
-    installed: Installed, name: str, instead: Tree | None, told: str
+    installed: Installed, name: str, instead: Tree | None, message: str
 ) -> None:
     """No file changed: nothing is reloaded, and the replica goes on as before."""
     since = installed.published["since"]
     with gone(installed, name, instead):
-        installed.eventually(lambda: told in installed.published["problem"], "the problem, published")
+        installed.eventually(lambda: message in installed.published["problem"], "the problem, published")
         shown = page(installed)
         assert "policy: active, but not as it should be: " in shown
-        assert told in shown
+        assert message in shown
         assert installed.metric("gpu_tiers_policy_taken") == 0
         amiss = f"The policy of {since} is active, but not as it should be: "
         installed.eventually(
-            lambda: any(each.startswith(amiss) and told in each for each in heard(installed)), "the event"
+            lambda: any(each.startswith(amiss) and message in each for each in heard(installed)), "the event"
         )
         answer = check(installed)
         assert (answer.exit_code, words(answer)["policy"]) == (1, "failed"), answer.output
-        assert told.partition(" does not")[0] in what(answer, "policy")
+        assert message.partition(" does not")[0] in what(answer, "policy")
         posture = run(installed, "posture")
         assert posture.exit_code == 0, posture.stderr
-        assert told.partition(", so")[0] in posture.stderr
+        assert message.partition(", so")[0] in posture.stderr
     assert installed.metric("gpu_tiers_policy_taken") == 1
 
 
@@ -226,6 +226,6 @@ def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(i
     assert ended.returncode == 2
     assert "can't start" in ended.stdout + ended.stderr
     assert WRONG in ended.stdout + ended.stderr
-    (told,) = events(installed, "PolicyNotTaken", "first")
-    assert told.startswith(f"Warning: The policy file was not taken, and no policy is active: {WRONG}")
+    (message,) = events(installed, "PolicyNotTaken", "first")
+    assert message.startswith(f"Warning: The policy file was not taken, and no policy is active: {WRONG}")
     installed.api.delete("configmap/first", namespace=RELEASE)

@@ -34,7 +34,7 @@ class Scaled(Gangs):
         found = self.installed.get(f"pytorchjob/{job}", self.namespace)
         return int(found["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"])
 
-    def told_on(self, name: str) -> set[str]:
+    def events_on(self, name: str) -> set[str]:
         """The events about an object."""
         events = self.installed.get("events", self.namespace)["items"]
         return {f"{each['reason']}: {each['message']}" for each in events if each["involvedObject"]["name"] == name}
@@ -75,7 +75,7 @@ def test_the_refusal_names_the_whole_and_stands_in_an_event(gangs: Scaled) -> No
     assert gangs.workers("first") == 3
     gangs.shows("gpu-training 0/8 (+6 reserved)")
     gangs.installed.eventually(
-        lambda: any(each.startswith(f"OverQuota: {sentence}") for each in gangs.told_on("first")), "an event on it"
+        lambda: any(each.startswith(f"OverQuota: {sentence}") for each in gangs.events_on("first")), "an event on it"
     )
     gangs.delete("pytorchjob/second")
     gangs.shows("gpu-training 0/8 (+4 reserved)")
@@ -100,7 +100,7 @@ def test_a_horizontalpodautoscaler_reads_the_refusal_and_tries_again(gangs: Scal
     gangs.apply(autoscaler("first", 6))
     sentence = "exceeded quota: PyTorchJob first asks for 7 GPUs (7 x 1); tenant gang has 6 of gpu-training free."
     gangs.installed.eventually(
-        lambda: any("FailedRescale" in each and sentence in each for each in gangs.told_on("its-autoscaler")),
+        lambda: any("FailedRescale" in each and sentence in each for each in gangs.events_on("its-autoscaler")),
         "its event",
     )
     gangs.delete("pytorchjob/second")
@@ -124,8 +124,8 @@ def test_of_two_scales_for_one_place_one_gets_it(gangs: Scaled) -> None:
         assert gangs.apply(pytorchjob(name, 1)) == ""
     with ThreadPoolExecutor() as people:
         for _ in range(5):
-            told = list(people.map(lambda name: gangs.scale(f"pytorchjob/{name}", 4), names))
-            assert sorted(each == "" for each in told) == [False, True], told
+            replies = list(people.map(lambda name: gangs.scale(f"pytorchjob/{name}", 4), names))
+            assert sorted(each == "" for each in replies) == [False, True], replies
             assert sorted(map(gangs.workers, names)) == [1, 4]
             gangs.shows("gpu-training 0/8 (+7 reserved)")
             for name in names:

@@ -100,8 +100,8 @@ def eventually_has(webhook: Installed, namespace: str, kind: str, count: int) ->
     """Wait until a controller knows so many pods for its own; then there are no others."""
 
     def knows_them() -> bool:
-        told = status(webhook, namespace, kind)
-        return any(told.get(field) == count for field in SEEN)
+        reported = status(webhook, namespace, kind)
+        return any(reported.get(field) == count for field in SEEN)
 
     webhook.eventually(knows_them, f"{count} pods of the {kind}")
     there = {each["metadata"]["name"]: each["metadata"].get("ownerReferences", []) for each in pods(webhook, namespace)}

@@ -55,8 +55,8 @@ def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: 
 def test_a_demotion_that_leads_nowhere_and_a_line_that_never_forms(
     installed: Installed, namespace: str, quota: str
 ) -> None:
-    told = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
-    (nowhere,) = warnings(told)
+    printed = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
+    (nowhere,) = warnings(printed)
     assert nowhere.startswith("[demotes-nowhere] spec.onExceed: Demote, but no row is of a tier with an allowed one")
     rows = [{"tier": "gpu-training", "gpus": 6}]
     assert warnings(apply(installed, quota, namespace, onExceed="Demote", quotas=rows)) == []

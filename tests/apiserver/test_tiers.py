@@ -239,8 +239,8 @@ def test_a_gang_that_is_labelled_in_one_template_runs_in_one_tier(installed: Ins
     specs = {"Master": {"replicas": 1, "template": template_of(master)}, "Worker": {"template": template_of(worker)}}
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
     answer = installed.create({**job, "spec": {"pytorchReplicaSpecs": specs}}, namespace)
-    told = "[gang-label] spec.pytorchReplicaSpecs.Worker.template names gpu-batch"
-    assert f"{told}: it holds for all pods of this PyTorchJob" in answer.stderr
+    warning = "[gang-label] spec.pytorchReplicaSpecs.Worker.template names gpu-batch"
+    assert f"{warning}: it holds for all pods of this PyTorchJob" in answer.stderr
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llm", "controller": True}
     owner["uid"] = installed.get("pytorchjob/llm", namespace)["metadata"]["uid"]
     for name, template in (("master", master), ("worker", worker)):

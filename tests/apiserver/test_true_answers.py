@@ -21,17 +21,17 @@ def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_com
     (pod,) = (each["metadata"]["name"] for each in installed.get("pods", namespace)["items"])
     assert installed.create(gpu_pod("urgent", 4, tier="gpu-training", node=node), namespace).code == 0
     installed.eventually(lambda: running(installed, namespace, "urgent"), "what evicts it")
-    told: list[str] = []
+    answers: list[str] = []
 
     def backs_off() -> bool:
-        told[:] = [why(installed, namespace, "job/nightly")]
-        return "Its last pod was evicted." in told[0]
+        answers[:] = [why(installed, namespace, "job/nightly")]
+        return "Its last pod was evicted." in answers[0]
 
     installed.eventually(backs_off, "its back-off")
-    assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", told[0])
+    assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", answers[0])
     evicted = rf"Its last eviction: {namespace}/{pod} \(gpu-batch\) was evicted from {node} for {namespace}/urgent "
-    assert re.search(evicted + r".*\(told at \S+Z\)\.", told[0])
-    assert "no event tells of a refusal" not in told[0]
+    assert re.search(evicted + r".*\(told at \S+Z\)\.", answers[0])
+    assert "no event tells of a refusal" not in answers[0]
 
 
 def test_of_each_evicted_pod_of_a_gang_is_told_who_took_its_gpus(
@@ -56,6 +56,6 @@ def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
         "label", "job/train", "gpu-tiers.dev/tier=gpu-trainin", "--overwrite", f"--namespace={namespace}", check=False
     )
     assert answer.code == 1, answer.stdout
-    told = why(installed, namespace, "job/train")
-    assert "None of its pods is pending: 1 of 1 run." in told
-    assert "refused" not in told
+    answers = why(installed, namespace, "job/train")
+    assert "None of its pods is pending: 1 of 1 run." in answers
+    assert "refused" not in answers

@@ -49,8 +49,8 @@ class Built:
         """The owner reference by which what it controls names it."""
         metadata = self.tree["metadata"]
         kind = {"apiVersion": self.tree["apiVersion"], "kind": self.tree["kind"]}
-        whom = {"name": metadata["name"], "uid": metadata["uid"]}
-        return {**kind, **whom, "controller": True, "blockOwnerDeletion": True}
+        identity = {"name": metadata["name"], "uid": metadata["uid"]}
+        return {**kind, **identity, "controller": True, "blockOwnerDeletion": True}
 
     def having(self, path: str, value: object) -> Self:
         """With a value at a dotted path; maps and lists there are added to. A number in the path is a list's place."""

@@ -36,7 +36,7 @@ class CountedLedger(Accounts):
         self._view = PodView(lambda _: None, clock)
         self._tenants: dict[str, Tenant] = {}
         self._seen: dict[str, dict[EntryKey, float]] = {}
-        self.workloads = ToldOfWorkloads(self._view.workloads, self._count_all)
+        self.workloads = CountedWorkloads(self._view.workloads, self._count_all)
 
     def usage(self, tenant: Tenant, without: tuple[str, ...] = ()) -> dict[object, Decimal]:  # type: ignore[override]
         self._count(tenant)
@@ -106,7 +106,7 @@ class CountedLedger(Accounts):
             self.store.set(tenant, account)
 
 
-class ToldOfWorkloads:
+class CountedWorkloads:
     """A view of workloads, after each change of which the accounts are counted."""
 
     def __init__(self, view: WorkloadView, counted: Callable[[], None]) -> None:

@@ -79,8 +79,8 @@ def _runs_pods(values: Manifest | None) -> bool:
 
 
 def _program() -> str:
-    beside = Path(sys.executable).parent / "helm"
-    found = str(beside) if beside.exists() else shutil.which("helm")
+    bundled = Path(sys.executable).parent / "helm"
+    found = str(bundled) if bundled.exists() else shutil.which("helm")
     assert found, "helm is missing: install the project with its dev dependencies"
     return found
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localcluster.binaries import cache_folder
 
-KEPT_SECONDS = 24 * 3600
+LIFETIME_SECONDS = 24 * 3600
 
 
 def place(chart: Path, command: Sequence[str], values: str) -> Path:
@@ -50,5 +50,5 @@ def _digest(parts: Sequence[bytes]) -> str:
 
 def _drop_old(folder: Path) -> None:
     for each in folder.glob("*"):
-        if time.time() - each.stat().st_mtime > KEPT_SECONDS:
+        if time.time() - each.stat().st_mtime > LIFETIME_SECONDS:
             shutil.rmtree(each, ignore_errors=True)

@@ -164,12 +164,12 @@ def test_helm_4_names_the_same_values_and_places(helm_4: str, home: Folder) -> N
 def holding(maps: dict[str, Manifest]) -> Manifest:
     """Values with these maps at their places; the one in a list gets the fields that its neighbours need."""
     values: Manifest = {}
-    for place, held in maps.items():
+    for place, entries in maps.items():
         *above, last = place.split(".")
         section: Any = values
         for name in above:
             section = section[0] if name == "0" else section.setdefault(name, [A_KIND] if name == "kinds" else {})
-        section[last] = held
+        section[last] = entries
     return values
 
 

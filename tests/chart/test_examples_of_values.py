@@ -70,8 +70,8 @@ def test_the_chart_takes_every_example_together(render: Render, helm_4: str, hom
 
 def test_an_example_is_what_the_chart_writes(render: Render) -> None:
     text = json.dumps(render(**every_example()), default=str)
-    apart = {path: merged(values_of({path: EXAMPLES[path]}), needs) for path, needs in ALONE.items()}
-    alone = {path: json.dumps(render(**values), default=str) for path, values in apart.items()}
+    separate = {path: merged(values_of({path: EXAMPLES[path]}), needs) for path, needs in ALONE.items()}
+    alone = {path: json.dumps(render(**values), default=str) for path, values in separate.items()}
     for path, example in EXAMPLES.items():
         if path not in UNSEEN:
             written = alone.get(path, text)

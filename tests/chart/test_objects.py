@@ -192,8 +192,8 @@ def test_only_what_adds_to_view_reaches_anybody_by_itself(render: Render, chart:
         "researchers",
         "oidc:ml",
     ]
-    beside = render(webhook={"url": "https://gpu-tiers.example.com"})
-    assert {each["metadata"]["name"] for each in beside.of("ClusterRole")} == set(READERS)
+    outside = render(webhook={"url": "https://gpu-tiers.example.com"})
+    assert {each["metadata"]["name"] for each in outside.of("ClusterRole")} == set(READERS)
     none = render(rbac={"reader": {"create": False}, "aggregateToView": False})
     assert [each["metadata"]["name"] for each in none.of("ClusterRole")] == ["gpu-tiers", "gpu-tiers-open-gates"]
 
@@ -210,8 +210,8 @@ def test_writes_are_confined_by_name_or_to_a_status_but_for_events_leases_and_ga
     events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]}
     gates = {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
-    told = {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}
-    free = (events, leases, gates, told)
+    right = {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}
+    free = (events, leases, gates, right)
     assert [writers.count(each) for each in free] == [1, 1, 1, 1]
     for rule in (each for each in writers if each not in free):
         assert "resourceNames" in rule or rule["resources"] == ["tenantquotas/status"]
@@ -242,9 +242,9 @@ def test_the_webhook_that_opens_gates_is_known_by_its_user(render: Render, value
 
 
 def test_one_lease_of_the_release_is_read_and_held(chart: Chart) -> None:
-    held, made = (rule for rule in rules(chart) if "leases" in rule["resources"])
-    assert (held["resourceNames"], held["verbs"], made["verbs"]) == (["gpu-tiers"], ["get", "update"], ["create"])
-    assert all(rule in chart.one("Role")["rules"] for rule in (held, made)), "not cluster-wide"
+    leased, made = (rule for rule in rules(chart) if "leases" in rule["resources"])
+    assert (leased["resourceNames"], leased["verbs"], made["verbs"]) == (["gpu-tiers"], ["get", "update"], ["create"])
+    assert all(rule in chart.one("Role")["rules"] for rule in (leased, made)), "not cluster-wide"
     assert "spec" not in chart.one("Lease", "gpu-tiers"), "so that an upgrade leaves it alone"
     assert "--lease=gpu-tiers" in container(chart.one("Deployment"))["args"]
 
@@ -385,8 +385,8 @@ def test_the_page_asks_a_prometheus_that_is_named_and_may_reach_it(
 ) -> None:
     assert not [each for each in container(chart.one("Deployment"))["args"] if "prometheus" in each]
     asking = render(page={"prometheus": {"url": url, "labels": {"cluster": "eu-1"}}})
-    told = [each for each in container(asking.one("Deployment"))["args"] if "prometheus" in each]
-    assert told == [f"--prometheus-url={url}", "--prometheus-label=cluster=eu-1"]
+    right = [each for each in container(asking.one("Deployment"))["args"] if "prometheus" in each]
+    assert right == [f"--prometheus-url={url}", "--prometheus-label=cluster=eu-1"]
     *_, calls = asking.one("NetworkPolicy")["spec"]["egress"]
     assert port in [each["port"] for each in calls["ports"]]
     without = render(page={"enabled": False, "prometheus": {"url": url}})

@@ -29,8 +29,8 @@ def release(cluster: Cluster, home: Path, namespace: str) -> Iterator[Release]:
 
 def secret_of(release: Release) -> str:
     """The one secret that the Secret holds, and that all entries name."""
-    held = release.get("secret", "gpu-tiers-path")["data"]["path"]
-    secret = base64.b64decode(held).decode()
+    stored = release.get("secret", "gpu-tiers-path")["data"]["path"]
+    secret = base64.b64decode(stored).decode()
     for kind in ("mutating", "validating"):
         entries = release.get(f"{kind}webhookconfiguration", CONFIGURATION)["webhooks"]
         paths = {entry["clientConfig"]["service"]["path"] for entry in entries}

@@ -59,8 +59,8 @@ def test_a_network_policy_opens_the_ports_that_are_listened_on(render: Render) -
 
 
 def test_the_api_server_waits_as_long_as_it_is_told_and_never_long_for_what_is_not_ours(render: Render) -> None:
-    for told, waits in ((1, {1}), (10, {2, 10})):
-        chart = render(webhook={"timeoutSeconds": told}, mode="Enforce")
+    for seconds, waits in ((1, {1}), (10, {2, 10})):
+        chart = render(webhook={"timeoutSeconds": seconds}, mode="Enforce")
         entries = [*chart.entries().values(), *chart.entries("MutatingWebhookConfiguration").values()]
         assert {entry["timeoutSeconds"] for entry in entries} == waits
 

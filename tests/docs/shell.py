@@ -75,7 +75,7 @@ def here(command: str) -> bool:
     return not command.startswith(("make ", "export ")) and not any(command.startswith(each) for each in ELSEWHERE)
 
 
-def beside_the_project(folder: Path) -> Path:
+def linked_project(folder: Path) -> Path:
     """A folder for what commands write, with the project's folders that they read."""
     for name in ("charts", "docs", "examples"):
         (folder / name).symlink_to(ROOT / name)

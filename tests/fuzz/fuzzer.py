@@ -47,7 +47,7 @@ class Fuzzer:
         try:
             signature = judge(body, policy, self._loop)
         except Exception as error:  # noqa: BLE001 - this is what is looked for
-            return Broken(body, policy, _told(error))
+            return Broken(body, policy, _signature_of(error))
         if signature not in self.seen:
             self.seen.add(signature)
             self._keep(body)
@@ -62,7 +62,7 @@ class Fuzzer:
             self._pool.append(body)
 
 
-def _told(error: Exception) -> str:
+def _signature_of(error: Exception) -> str:
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = re.sub(r"\d+|0x\w+", "#", str(error)[:200])
     return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}:{where.lineno}: {said}"

@@ -301,9 +301,9 @@ class Expected:
                 low -= row.sum([self.ask_of(pod)]) if uid_of(pod) in self.replacements else 0
             for gang in gangs:
                 mine = members.get(uid_of(gang), [])
-                held = row.sum(map(self.ask_of, mine))
+                total = row.sum(map(self.ask_of, mine))
                 reserved = self._reserved_for(gang, mine)
-                high += max(held, row.sum(reserved))
+                high += max(total, row.sum(reserved))
                 if not mine and row.tier and self.on_exceed(tenant) == "Demote":  # to which tier no pod shows yet
                     others = [replace(each, tier=row.tier) for each in reserved if each.tier != row.tier]
                     high += row.sum(others)
@@ -387,7 +387,7 @@ class Expected:
                 return False
         return True
 
-    def is_kept_by_queue(self, tenant: str, sentence: str) -> bool:
+    def is_reserved_for_queue(self, tenant: str, sentence: str) -> bool:
         """Tells whether a sentence says that GPUs are reserved for the queue, and somebody is in it."""
         return QUEUED in sentence and any(map(is_gated, self.pods(tenant)))
 

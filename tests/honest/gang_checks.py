@@ -56,10 +56,10 @@ class GangChecks:
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
                 if loop().time() < self._changed_at.get(uid.partition("/")[0], float("-inf")) + LAG_SECONDS:
                     self.grown.add(uid)
-                held = [expected.ask_of(each) for each in pods if expected.holds(each)]
+                used = [expected.ask_of(each) for each in pods if expected.holds(each)]
                 tenant = expected.tenant_of(gang["metadata"]["namespace"])
                 in_part = uid in self.grown or (tenant is not None and expected.on_exceed(tenant) == "Warn")
-                expected.admitted[uid] = held if in_part else expected.whole_of(gang)
+                expected.admitted[uid] = used if in_part else expected.whole_of(gang)
                 if _any_waits(pods):
                     self._since[uid] = loop().time()
                     self._while_new |= set() if self._calm.knows_tenants() else {uid}

@@ -114,13 +114,13 @@ class Cluster:
         name, of = create.name, self._tenant(tenant or self.owner(create.namespace))
         answer = await at.book(_booking(create, of))
         if isinstance(answer, Booked) and create.state is State.ASKED:
-            self.truth.become(name, State.PROMISED, self._heir_of(name))
+            self.truth.become(name, State.RESERVED, self._slot_of(name))
         return YES if isinstance(answer, Booked) else AGAIN if isinstance(answer, TryAgain) else NO
 
     async def store(self, *names: str) -> None:
         """Creates that were promised are stored; others fail, for they were refused."""
         for name in names:
-            if self.truth.creates[name].state is State.PROMISED:
+            if self.truth.creates[name].state is State.RESERVED:
                 kind = WORKLOADS if self.truth.creates[name].workload else PODS
                 self.api.make(kind, self._tree(name))
                 self.truth.become(name, State.STORED)
@@ -241,21 +241,21 @@ class Cluster:
         if name not in self._before:
             self.truth.forgotten |= {each.name for each in self.truth.workloads(here)}
         self.truth.forgotten -= {uid for _, uid in account.gangs}
-        [row], held = tenant.rows, self.charge(name)
-        self.most[name] = max(held, self.most.get(name, held))
-        if held < self.truth.potential(here):
-            raise Overdrawn(f"the ledger of {name} holds {held}, and {self.truth.potential(here)} was promised")
-        before, self._before[name] = self._before.get(name), (account, held)
+        [row], charged = tenant.rows, self.charge(name)
+        self.most[name] = max(charged, self.most.get(name, charged))
+        if charged < self.truth.potential(here):
+            raise Overdrawn(f"the ledger of {name} holds {charged}, and {self.truth.potential(here)} was promised")
+        before, self._before[name] = self._before.get(name), (account, charged)
         if _in(account, "closed"):
             return  # what its next ledger has let in there is counted here too, until it is dropped
-        if before and before[0].namespaces == account.namespaces and held > max(row.hard, before[1]):
-            raise Overdrawn(f"the ledger of {name} goes from {before[1]} to {held}, and the quota is {row.hard}")
+        if before and before[0].namespaces == account.namespaces and charged > max(row.hard, before[1]):
+            raise Overdrawn(f"the ledger of {name} goes from {before[1]} to {charged}, and the quota is {row.hard}")
 
     def _check_none_is_lost(self, accounts: Iterable[Account]) -> None:
         known = {namespace for account in accounts for namespace in account.namespaces}
         lost = [
             each.name
-            for each in self.truth.named(State.PROMISED, State.STORED, State.PREEMPTED)
+            for each in self.truth.named(State.RESERVED, State.STORED, State.PREEMPTED)
             if each.namespace not in known
         ]
         if lost:
@@ -283,8 +283,8 @@ class Cluster:
         """Return the total of a sealed ledger."""
         account, tree = self.account(tenant), self.api.history(TENANT_QUOTAS).objects["", tenant]
         assert account is not None, f"the ledger of {tenant} is not sealed"
-        [held] = usage_of(account, read_tenant(tree)).values()
-        return held
+        [charged] = usage_of(account, read_tenant(tree)).values()
+        return charged
 
     def _quotas(self) -> list[dict[str, Any]]:
         return self.api.objects(TENANT_QUOTAS)
@@ -301,7 +301,7 @@ class Cluster:
     def _tenant(self, name: str) -> Tenant:
         return read_tenant(self.api.history(TENANT_QUOTAS).objects["", name])
 
-    def _heir_of(self, name: str) -> str:
+    def _slot_of(self, name: str) -> str:
         accounts = [self.account(tree["metadata"]["name"]) for tree in self._quotas()]
         pods = [each for account in accounts if account for each in account.entries if each.is_pod]
         return next((each.slot for each in pods if each.uid == name), "")

@@ -174,7 +174,7 @@ class Process:
 
     @asynccontextmanager
     async def workloads(self, observer: WorkloadView) -> AsyncIterator["_Workloads"]:
-        def told(uid: str, declared: Declared | None) -> None:
+        def notify(uid: str, declared: Declared | None) -> None:
             if declared is None:
                 observer.release(uid)
             else:
@@ -183,7 +183,7 @@ class Process:
         def listed(found: Mapping[str, Declared]) -> None:
             observer.observe_all(KIND, found)
 
-        reflector = Reflector(self.client, Source(WORKLOADS, key="uid"), _declared, told, listed)
+        reflector = Reflector(self.client, Source(WORKLOADS, key="uid"), _declared, notify, listed)
         task = asyncio.create_task(reflector.run())
         try:
             await reflector.synced.wait()
@@ -194,7 +194,7 @@ class Process:
 
     @asynccontextmanager
     async def pods(self, observer: PodView) -> AsyncIterator["_Pods"]:
-        async with PodInformer(self.client, _holding, _told(observer), observer.observe_all) as pods:
+        async with PodInformer(self.client, _holding, _applied(observer), observer.observe_all) as pods:
             await pods.wait_synced()
             yield _Pods(pods)
 
@@ -276,14 +276,14 @@ class _Pods:
         self.problems = informer.problems
 
 
-def _told(observer: PodView) -> Callable[[str, Holding | None], None]:
-    def told(uid: str, holding: Holding | None) -> None:
+def _applied(observer: PodView) -> Callable[[str, Holding | None], None]:
+    def notify(uid: str, holding: Holding | None) -> None:
         if holding is None:
             observer.release(uid)
         else:
             observer.observe(uid, holding)
 
-    return told
+    return notify
 
 
 async def _holding(seen: SeenPod) -> Holding:

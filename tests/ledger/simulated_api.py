@@ -99,8 +99,8 @@ class SimulatedApi:
         if place.part == "status":
             return {**_without(stored, "status"), **({"status": body["status"]} if body.get("status") else {})}
         fixed = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp")
-        kept = {name: stored["metadata"][name] for name in fixed if name in stored["metadata"]}
-        now = {**body, "metadata": {**body["metadata"], **kept}}
+        fixed_fields = {name: stored["metadata"][name] for name in fixed if name in stored["metadata"]}
+        now = {**body, "metadata": {**body["metadata"], **fixed_fields}}
         if place.kind in WITH_STATUS:
             now = {**_without(now, "status"), **({"status": stored["status"]} if "status" in stored else {})}
         if now.get("spec") != stored.get("spec"):

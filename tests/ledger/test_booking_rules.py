@@ -8,7 +8,7 @@ from msgspec import structs
 from tests.ledger.cluster import NO, YES, Cluster, opened
 from tests.ledger.process import H
 from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.cluster import pod_informer
 from webhook.kube.reflector import Source
 from webhook.ledger import account, draft
@@ -39,8 +39,8 @@ async def a_rebuild_from_nothing_waits_for_every_create_that_was_let_in(cluster:
     assert await cluster.ask("A", replica) == YES
     await leader.kill()
     await cluster.empty("alpha")
-    heir = await cluster.process("heir")
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.lead()
     await cluster.time(H - 1)
     await cluster.store("A")
     await cluster.time(2)
@@ -218,7 +218,7 @@ async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None
 
 @STORIES.tests()
 def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
-    told(story)
+    passes(story)
 
 
 @STORIES.tests()

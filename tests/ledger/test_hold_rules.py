@@ -10,7 +10,7 @@ from msgspec import structs
 from tests.ledger.cluster import YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.kube.errors import ApiError
 from webhook.ledger import draft
 from webhook.ledger.account import Account
@@ -36,13 +36,13 @@ async def holding(cluster: Cluster, quota: int, **more: Any) -> Process:
     return leader
 
 
-async def next_leader(cluster: Cluster, *held: str) -> Process:
+async def next_leader(cluster: Cluster, *paused: str) -> Process:
     """Another process gets the Lease; requests of it that begin so wait."""
-    heir = await cluster.process("heir")
-    heir.client.hold(*held)
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.client.hold(*paused)
+    successor.lead()
     await cluster.time(1)
-    return heir
+    return successor
 
 
 @STORIES.of("promise", replaced(Process, "lets_go", lambda *_: True))
@@ -234,7 +234,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["D", "B", "C"]
 
 
-@STORIES.of("heir", replaced(draft, "_is_replaceable", lambda _: False))
+@STORIES.of("successor", replaced(draft, "_is_replaceable", lambda _: False))
 async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
@@ -488,11 +488,11 @@ async def a_gang_is_as_old_as_its_workload(cluster: Cluster) -> None:
     assert cluster.open() == ["new", "newer"]
 
 
-def _promised_alone(account: Account, view: PodView) -> list[GatedPod]:
+def _reserved_alone(account: Account, view: PodView) -> list[GatedPod]:
     return [each for each in queue.let_in_by(account, view) if each.asks_for_gpus]
 
 
-@STORIES.of("members", replaced(opening, "let_in_by", _promised_alone))
+@STORIES.of("members", replaced(opening, "let_in_by", _reserved_alone))
 async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
     """The worker may be made only when the driver runs, so that the driver alone gets the gang its turn."""
     await holding(cluster, 3)
@@ -544,7 +544,7 @@ async def slots_of_pods_that_ended_while_nobody_led_stay_reserved(cluster: Clust
 
 @STORIES.tests()
 def test_with_the_rule(story: Story) -> None:
-    told(story)
+    passes(story)
 
 
 @STORIES.tests()

@@ -115,13 +115,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.cluster.check()
         answer = await self.cluster.ask(replace(create, name=name), at, tenant=owner)
         if answer == NO and self.cluster.account(owner):
-            held = self.cluster.most[owner]
-            assert held + create.gpus > self.quotas[owner], f"refused, though the ledger held {held}"
+            most = self.cluster.most[owner]
+            assert most + create.gpus > self.quotas[owner], f"refused, though the ledger held {most}"
 
     @rule(data=st.data(), stored=st.sampled_from([True, True, True, False]))
-    @precondition(lambda self: self.names(State.PROMISED))
+    @precondition(lambda self: self.names(State.RESERVED))
     def ends_its_create(self, data: st.DataObject, stored: bool) -> None:
-        name = data.draw(st.sampled_from(self.names(State.PROMISED)))
+        name = data.draw(st.sampled_from(self.names(State.RESERVED)))
         self.run(self._stored(name) if stored else self.cluster.never(name))
 
     async def _stored(self, name: str) -> None:
@@ -230,7 +230,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     async def _settle(self) -> None:
         """Everything stops, one leads, H passes: the ledgers hold what exists."""
-        for name in self.names(State.PROMISED):
+        for name in self.names(State.RESERVED):
             await self._stored(name)
         for name in self.names(State.PREEMPTED):
             await self.cluster.gone(name)
@@ -254,11 +254,11 @@ class LedgerMachine(RuleBasedStateMachine):
         await self.cluster.time(max(end - loop().time(), 0.0))
 
     def _next_deadline(self, end: float) -> float | None:
-        due = [self.asked_at[name] + H - A_MOMENT for name in self.names(State.PROMISED)]
+        due = [self.asked_at[name] + H - A_MOMENT for name in self.names(State.RESERVED)]
         return min((each for each in due if each <= end), default=None)
 
     async def _meet_deadlines(self, seconds: float) -> None:
-        for name in self.names(State.PROMISED):
+        for name in self.names(State.RESERVED):
             if self.asked_at[name] + H <= loop().time() + seconds:
                 await self._stored(name)
 

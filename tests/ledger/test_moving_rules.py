@@ -8,7 +8,7 @@ from tests.ledger.cluster import AGAIN, NO, YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
 from tests.ledger.simulated_client import Fate
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.ledger.account import Account
 from webhook.ledger.leader import moving
 from webhook.ledger.leader.moving import Moving
@@ -136,10 +136,10 @@ _carried = Moving._carried
 
 
 async def _carried_once(self: Any, change: Any) -> Any:
-    kept: dict[str, Any] = self.__dict__.setdefault("kept", {})
-    if change.carried_from not in kept:
-        kept[change.carried_from] = await _carried(self, change)
-    return kept[change.carried_from]
+    carried: dict[str, Any] = self.__dict__.setdefault("kept", {})
+    if change.carried_from not in carried:
+        carried[change.carried_from] = await _carried(self, change)
+    return carried[change.carried_from]
 
 
 @STORIES.of("copy", replaced(Moving, "_carried", _carried_once))
@@ -182,8 +182,8 @@ async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Clust
     await cluster.store("A")
     await leader.kill()
     await cluster.empty("alpha")
-    heir = await cluster.process("heir")
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.lead()
     assert await cluster.ask("B", replica) == AGAIN
     await cluster.time(H + 1)
     assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
@@ -202,8 +202,8 @@ async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluste
 def _only_its_own(self: Any, *args: Any) -> Any:
     base = _begin(self, *args)
     opened = {name: state for name, state in base.namespaces.items() if state == "open"} if base else {}
-    kept = [each for each in base.entries if each.namespace in opened] if base else []
-    return base and Account(term=base.term, namespaces=opened, entries=tuple(kept))
+    carried = [each for each in base.entries if each.namespace in opened] if base else []
+    return base and Account(term=base.term, namespaces=opened, entries=tuple(carried))
 
 
 @STORIES.of("replaced", replaced(Restoring, "begin", _only_its_own))
@@ -240,7 +240,7 @@ async def nothing_opens_while_a_ledger_is_unsealed(cluster: Cluster) -> None:
     assert (cluster.state("n", "alpha"), cluster.charge("beta")) == ("", 1)
 
 
-async def rebuilt_beside(cluster: Cluster) -> None:
+async def rebuilt_meanwhile(cluster: Cluster) -> None:
     """While alpha, which opens N, is being written, N becomes beta's, which is new and rebuilt in the same moment."""
     cluster.namespace("n", "beta")
     cluster.tenant("beta", 1)
@@ -272,7 +272,7 @@ def _written_ones(self: Any, name: str) -> set[str]:
 @STORIES.of("beside", replaced(Restoring, "_taken", _written_ones))
 async def what_one_rebuild_opens_is_taken_while_it_is_written(cluster: Cluster) -> None:
     leader = await new_and_claimed(cluster)
-    await rebuilt_beside(cluster)
+    await rebuilt_meanwhile(cluster)
     leader.client.release()
     await cluster.time(1)
     assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
@@ -300,7 +300,7 @@ async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: 
     cluster.namespace("n", "beta")
     leader.client.hold(WRITE_ALPHA)
     await cluster.time(1)
-    await rebuilt_beside(cluster)
+    await rebuilt_meanwhile(cluster)
     leader.client.commit_late()
     await cluster.balance()
     leader.client.fates = lambda _: Fate.ANSWERED
@@ -311,7 +311,7 @@ async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: 
 
 @STORIES.tests()
 def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
-    told(story)
+    passes(story)
 
 
 @STORIES.tests()

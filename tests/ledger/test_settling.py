@@ -46,7 +46,7 @@ async def test_everything_stops_one_leads_and_usage_is_what_exists_after_h() -> 
     await cluster.end()
 
 
-async def told(ahead: tuple[float, float]) -> list[object]:
+async def story_with(ahead: tuple[float, float]) -> list[object]:
     """One story, and all that was answered and counted in it."""
     cluster = Cluster()
     cluster.tenant("alpha", 2)
@@ -81,7 +81,7 @@ def test_clocks_ten_minutes_apart_give_the_same_answers(ahead: tuple[float, floa
 
     @in_virtual_time
     async def story(clocks: tuple[float, float]) -> None:
-        answers.append(await told(clocks))
+        answers.append(await story_with(clocks))
 
     story((0.0, 0.0))
     story(ahead)

@@ -15,14 +15,14 @@ class State(Enum):
 
     ASKED = auto()
     GATED = auto()
-    PROMISED = auto()
+    RESERVED = auto()
     STORED = auto()
     PREEMPTED = auto()
     ENDED = auto()
     NEVER = auto()
 
 
-UNDER_WAY = (State.PROMISED,)
+UNDER_WAY = (State.RESERVED,)
 THERE = (State.STORED, State.PREEMPTED)
 
 
@@ -61,8 +61,8 @@ class Truth:
     def become(self, name: str, state: State, replaces: str = "") -> None:
         """A create has come so far. One that replaces a preempted pod does so only where no other does already."""
         rivals = [each for each in self._in(THERE + UNDER_WAY) if each.replaces == replaces and each.name != name]
-        told = {} if not replaces or rivals else {"replaces": replaces}
-        self.creates[name] = replace(self.creates[name], state=state, **told)
+        changes = {} if not replaces or rivals else {"replaces": replaces}
+        self.creates[name] = replace(self.creates[name], state=state, **changes)
 
     def named(self, *states: State) -> list[Create]:
         """The creates in one of these states."""
@@ -74,16 +74,16 @@ class Truth:
 
     def stored(self, namespaces: Collection[str]) -> Decimal:
         """GPUs that stored pods of these namespaces hold."""
-        return self._held(namespaces, THERE)
+        return self._gpus(namespaces, THERE)
 
     def potential(self, namespaces: Collection[str]) -> Decimal:
         """The same, and all that may still be stored: what was promised and hasn't met its end."""
-        return self._held(namespaces, THERE + UNDER_WAY)
+        return self._gpus(namespaces, THERE + UNDER_WAY)
 
     def _in(self, states: Collection[State]) -> Iterable[Create]:
         return (each for each in self.creates.values() if each.state in states)
 
-    def _held(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
+    def _gpus(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
         live = {each.name: each for each in self._in(states) if each.namespace in namespaces}
         inherited = {each.replaces for each in live.values() if each.replaces in live}
         gangs = {each.name: max(each.gpus, each.growing) for each in live.values() if each.workload}

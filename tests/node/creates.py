@@ -19,7 +19,7 @@ PAUSE = 0.1
 """Seconds between two creates: ten a second at most."""
 MOST = 4000
 SECONDS = 240
-HELD: Tree = {"schedulingGates": [{"name": "example.com/held"}]}
+GATED: Tree = {"schedulingGates": [{"name": "example.com/held"}]}
 """What keeps the scheduler and the kubelet out of it: hundreds of pods are stored, none runs."""
 
 
@@ -48,8 +48,8 @@ class Creates:
         self._threads = ThreadPoolExecutor(gpu_streams + 1)
 
     def __enter__(self) -> "Creates":
-        pods = [(gpu_pod(f"gpu-{number}", **HELD), self.gpu) for number in range(self._gpu_streams)]
-        pods.append((gpu_pod("other", gpus=0, **HELD), self.other))
+        pods = [(gpu_pod(f"gpu-{number}", **GATED), self.gpu) for number in range(self._gpu_streams)]
+        pods.append((gpu_pod("other", gpus=0, **GATED), self.other))
         self._running = [self._threads.submit(self._stream, *each) for each in pods]
         return self
 

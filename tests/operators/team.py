@@ -136,7 +136,7 @@ class Team:
         command = ("scale", what, f"--namespace={self.namespace}", f"--replicas={replicas}")
         return str(self.kubectl(*command, check=False).stderr)
 
-    def is_told(self, what: str, sentence: str) -> None:
+    def shows_event(self, what: str, sentence: str) -> None:
         """An event on that object says so before long."""
         command = ("events", f"--namespace={self.namespace}", f"--for={what}", "--output=json")
         self.eventually(

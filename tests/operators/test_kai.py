@@ -138,7 +138,7 @@ def test_the_pod_in_place_of_an_evicted_one_that_saves_has_its_quota(team: Team,
 @pytest.mark.usefixtures("by_default")
 def test_by_default_it_waits_for_the_end_of_the_evicted_one(team: Team, crowded: str) -> None:
     evicted_while_it_saves(team, crowded)
-    team.is_told("replicaset/night", "gpu-batch is at 8 of 8 GPUs")
+    team.shows_event("replicaset/night", "gpu-batch is at 8 of 8 GPUs")
     assert names(team, "night") == []
 
 

@@ -50,9 +50,11 @@ def is_scaled_to_zero(team: Team, revision: str) -> None:
 
 
 def test_its_service_says_what_it_waits_for_and_it_runs_when_there_is_room(full: Team) -> None:
-    told = full.apply(a_knative_service("vllm", **A_DAY))
-    assert "[queued-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in told
-    assert "this Service asks for 4 in all, so its pods are queued" in told
+    answer = full.apply(a_knative_service("vllm", **A_DAY))
+    assert (
+        "[queued-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in answer
+    )
+    assert "this Service asks for 4 in all, so its pods are queued" in answer
     full.waits(1)
     assert {tier for tier, _, _ in full.tiers()} == {"gpu-training", "gpu-serving"}
     failed = lambda: full.condition("ksvc/vllm", "ConfigurationsReady").get("message", "")  # noqa: E731

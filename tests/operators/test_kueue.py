@@ -24,11 +24,11 @@ FLAVORS = [{"name": FLAVOR, "nodeLabels": H100}]
 POLICY = example_policy() | {"kueue": {"workloadPriorityClasses": True}, "resourceFlavors": FLAVORS}
 BOOST = "kueue.x-k8s.io/priority-boost"
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "told_of_kueue")]
+pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "configured_for_kueue")]
 
 
 @pytest.fixture(scope="module")
-def told_of_kueue(installed: Installed, kueue: RunningOperator) -> Iterator[RunningOperator]:
+def configured_for_kueue(installed: Installed, kueue: RunningOperator) -> Iterator[RunningOperator]:
     """gpu-tiers that knows of Kueue, and of a flavor, which all nodes have."""
     installed.cluster.kubectl("label", "nodes", "--all", "--overwrite", *(f"{key}={H100[key]}" for key in H100))
     installed.upgrade(policy=POLICY)
@@ -231,8 +231,8 @@ def test_what_our_rows_have_no_room_for_is_refused_in_an_event(team: Team, queue
     team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "1"})
     team.apply(a_job("large", 3))
     sentence = f"h100 allows 1 GPU; this Job asks for 3 in all. Would fit: no tier. See TenantQuota/{team.namespace}."
-    told = ("OverQuota", f"tenant {team.namespace}: {sentence}")
-    team.eventually(lambda: told in events_of(team, "Job", "large"), "the event")
+    answer = ("OverQuota", f"tenant {team.namespace}: {sentence}")
+    team.eventually(lambda: answer in events_of(team, "Job", "large"), "the event")
     queue.holds(3)
     team.may_use({"gpus": "16"})
     team.runs(3)
@@ -245,8 +245,8 @@ def events_of(team: Team, kind: str, name: str) -> set[tuple[str, str]]:
 
 
 def test_two_quotas_are_warned_about_and_one_may_be_given_up(team: Team, queue: Queue) -> None:
-    told = team.apply(a_job("first", 2))
-    assert f"[two-quotas] TenantQuota {team.namespace} and Kueue both count this" in told
+    answer = team.apply(a_job("first", 2))
+    assert f"[two-quotas] TenantQuota {team.namespace} and Kueue both count this" in answer
     team.runs(2)
     team.delete("job/first")
     team.runs(0)

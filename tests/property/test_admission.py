@@ -192,7 +192,7 @@ def lost(before: Tree, after: Tree) -> None:
     for map_ in ("labels", "annotations"):
         theirs = {key: value for key, value in (before["metadata"].get(map_) or {}).items() if key not in MARKS}
         assert theirs.items() <= (after["metadata"].get(map_) or {}).items()
-    kept_its_place(before["spec"], after["spec"])
+    assert_rules_unchanged(before["spec"], after["spec"])
     grace = before["spec"].get("terminationGracePeriodSeconds")
     assert (after["spec"].get("terminationGracePeriodSeconds") or 0) >= (grace or 0)
     for old, new in zip(before["spec"]["containers"], after["spec"]["containers"], strict=True):
@@ -204,7 +204,7 @@ def lost(before: Tree, after: Tree) -> None:
         assert (new.get("env") or [])[: len(variables)] == variables
 
 
-def kept_its_place(before: Tree, after: Tree) -> None:
+def assert_rules_unchanged(before: Tree, after: Tree) -> None:
     """Check that the user's rules about nodes and other pods are still there."""
     assert (before.get("nodeSelector") or {}).items() <= (after.get("nodeSelector") or {}).items()
     tolerations = before.get("tolerations") or []

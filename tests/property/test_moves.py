@@ -61,8 +61,8 @@ class Cluster:
     def check(self) -> None:
         usage = self.ledger.usage(ALPHA)
         for row in ALPHA.rows:
-            held = sum(charge.gpus for charge in self.stored.values() if row in charge.rows(ALPHA))
-            assert held <= usage[row] <= row.hard
+            total = sum(charge.gpus for charge in self.stored.values() if row in charge.rows(ALPHA))
+            assert total <= usage[row] <= row.hard
 
     def _lifted(self, uid: str) -> bool:
         if uid not in self.stored:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 
-class Kept(logging.Handler):
+class LogLines(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[dict[str, object]] = []
@@ -20,12 +20,12 @@ class Kept(logging.Handler):
 @pytest.fixture
 def lines() -> Iterator[list[dict[str, object]]]:
     """Yield the log of our code, one mapping a line."""
-    kept, ours = Kept(), [logging.getLogger(name) for name in ("webhook", "certs")]
+    handler, ours = LogLines(), [logging.getLogger(name) for name in ("webhook", "certs")]
     levels = [each.level for each in ours]
     for each in ours:
-        each.addHandler(kept)
+        each.addHandler(handler)
         each.setLevel(logging.DEBUG)
-    yield kept.lines
+    yield handler.lines
     for each, level in zip(ours, levels, strict=True):
-        each.removeHandler(kept)
+        each.removeHandler(handler)
         each.setLevel(level)

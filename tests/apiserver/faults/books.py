@@ -58,8 +58,8 @@ class Book:
         ledger = status.get("ledger", {})
         rows = status.get("usage", ()) if ledger.get("seal") else ()
         self.charged = {row.get("tier"): int(row["used"]) + int(row["reserved"]) for row in rows}
-        told = f"{ledger.get('term')} {ledger.get('namespaces')} reservations {len(ledger.get('reservations', ()))}"
-        self._tell(f"{change.revision} status {status.get('summary', '')}, {told}")
+        details = f"{ledger.get('term')} {ledger.get('namespaces')} reservations {len(ledger.get('reservations', ()))}"
+        self._tell(f"{change.revision} status {status.get('summary', '')}, {details}")
         self._look()
 
     def _tell(self, line: str) -> None:

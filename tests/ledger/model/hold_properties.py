@@ -11,16 +11,16 @@ class Properties(Writes):
         super().__init__(scenario, without)
         self.settled_before: dict[object, str] = {}
 
-    def promised(self, s: State) -> int:
+    def must_cover(self, s: State) -> int:
         """Return what is open, and what a create or opening under way may add."""
         under_way = frozenset(i for each in s.leaders for i, _ in each.plan)
-        return charge(self.pods, members(s.at, "oty") | under_way, s.ledger.heirs, s.ledger.gangs)
+        return charge(self.pods, members(s.at, "oty") | under_way, s.ledger.replacements, s.ledger.gangs)
 
     def wrong(self, s: State) -> str:
-        is_open = charge(self.pods, members(s.at, "ot"), s.ledger.heirs, frozenset())
+        is_open = charge(self.pods, members(s.at, "ot"), s.ledger.replacements, frozenset())
         if is_open > s.cap:
             return f"VIOLATION: overdrawn, {is_open} open and the quota {s.cap}"
-        if not self.off and self.cost(s.ledger) < self.promised(s):
+        if not self.off and self.cost(s.ledger) < self.must_cover(s):
             return "VIOLATION: the ledger holds less than was promised"
         return self.stuck(s, s.ledger.term) or self.stuck(s, 1 - s.ledger.term)
 

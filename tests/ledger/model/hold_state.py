@@ -44,7 +44,7 @@ class Ledger(NamedTuple):
     term: int
     counted: Pods  # open pods, as the leader saw them
     reserved: Pods = NONE  # booked and not counted
-    heirs: tuple[int, ...] = ()
+    replacements: tuple[int, ...] = ()
     places: Pods = NONE  # preempted pods, terminating or gone, whose place waits for an heir
     line: tuple[tuple[str, int], ...] = ()  # workloads with gated pods, the first held first, and GPUs that wait there
     gangs: frozenset[str] = frozenset()
@@ -104,13 +104,13 @@ def caught_up(view: View, events: int) -> View:
 
 
 @lru_cache(maxsize=1 << 18)
-def charge(pods: tuple[Pod, ...], live: Pods, heirs: tuple[int, ...], gangs: frozenset[str]) -> int:
+def charge(pods: tuple[Pod, ...], live: Pods, replacements: tuple[int, ...], gangs: frozenset[str]) -> int:
     """A victim and its heirs count the larger of both, a booked gang what it declares or what its pods hold if more."""
     places, drawn = dict.fromkeys(live, 1), dict.fromkeys(gangs, 0)
-    for heir in [i for i in live if heirs[i] in live]:
-        del places[heir]
-    for victim in {heirs[i] for i in live} & live:
-        places[victim] = max(1, sum(heirs[i] == victim for i in live))
+    for replacement in [i for i in live if replacements[i] in live]:
+        del places[replacement]
+    for victim in {replacements[i] for i in live} & live:
+        places[victim] = max(1, sum(replacements[i] == victim for i in live))
     for i, gpus in places.items():
         if pods[i].unit in gangs:
             drawn[pods[i].unit] += gpus
@@ -132,7 +132,7 @@ class Rules:
         return rule != self.off
 
     def cost(self, ledger: Ledger) -> int:
-        return charge(self.pods, ledger.counted | ledger.reserved | ledger.places, ledger.heirs, ledger.gangs)
+        return charge(self.pods, ledger.counted | ledger.reserved | ledger.places, ledger.replacements, ledger.gangs)
 
     def of(self, unit: str, among: Pods) -> list[int]:
         return [i for i in sorted(among) if self.pods[i].unit == unit]

@@ -171,12 +171,12 @@ async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> 
 async def test_a_claim_that_is_made_anew_while_the_booking_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
     world, book = World(ALPHA, a_claim(count=1)), CountedLedger.book
 
-    async def made_anew(ledger: CountedLedger, booking: Booking, **options: bool) -> object:
+    async def made_again(ledger: CountedLedger, booking: Booking, **options: bool) -> object:
         answer = await book(ledger, booking, **options)
         monkeypatch.setattr(Files, "devices", World(a_claim(count=4)).cluster.lookups.devices)
         return answer
 
-    monkeypatch.setattr(CountedLedger, "book", made_anew)
+    monkeypatch.setattr(CountedLedger, "book", made_again)
     assert f"metadata.annotations[{CLAIMED}] is gpu=1, not gpu=4" in (await world.create(sharing())).sentence
 
 

@@ -104,11 +104,11 @@ async def test_a_gang_that_grows_is_told_that_pods_that_run_keep_their_tier() ->
     world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-training").allowing("8"), two)
     assert (await world.create(a_pod(name="other").asking(1).of_tier("gpu-training"))).allowed
     assert (await world.validate(two)).warnings == []
-    (told,) = (await world.update(two, four)).warnings
-    assert told.startswith(
+    (warning,) = (await world.update(two, four)).warnings
+    assert warning.startswith(
         "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-batch"
     )
-    assert told.endswith("; those that run keep theirs")
+    assert warning.endswith("; those that run keep theirs")
 
 
 @pytest.mark.parametrize("later", ["Deny", "Hold", "Warn"])

@@ -101,8 +101,8 @@ async def test_a_label_on_one_job_of_a_jobset_holds_for_all_of_them() -> None:
     jobs = [{"name": "leader", "template": template}, {"name": "workers", "template": labelled}]
     job_set = a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "llm", replicatedJobs=jobs)
     world = World(job_set)
-    told = (await world.validate(job_set)).warnings[0]
-    assert told.startswith("[gang-label] spec.replicatedJobs.1.template.spec.template names gpu-batch")
+    warning = (await world.validate(job_set)).warnings[0]
+    assert warning.startswith("[gang-label] spec.replicatedJobs.1.template.spec.template names gpu-batch")
     assert await tiers_of_pods(world, job_set) == {"gpu-batch"}
 
 

@@ -80,8 +80,8 @@ async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a
     reserve(world.ledger, QUEUE, {"total": 2})
     group = {"kueue.x-k8s.io/pod-group-name": "sweep"}, {"kueue.x-k8s.io/pod-group-total-count": "3"}
     pod = a_pod().of_tier("gpu-batch").asking(1).labelled(group[0]).annotated(group[1])
-    told = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep asks for 3"
-    assert told in (await world.create(pod)).sentence
+    no_room = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep asks for 3"
+    assert no_room in (await world.create(pod)).sentence
 
 
 async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_worth() -> None:
@@ -106,13 +106,13 @@ async def test_who_applies_a_workload_is_told_of_what_the_queue_reserves() -> No
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
     assert not any("are queued" in each for each in (await world.validate(job)).warnings)
     reserve(world.ledger, QUEUE, {"total": 4})
-    told = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
+    no_room = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
     for dry_run in (False, True):
         assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
-            f"tenant alpha: {told}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
+            f"tenant alpha: {no_room}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
         )
     alone = await world.create(a_pod().asking(1).of_tier("gpu-batch"))
-    assert alone.warnings[-1] == (f"tenant alpha: {told}this pod asks for 1, so it is queued (onExceed: Hold)")
+    assert alone.warnings[-1] == (f"tenant alpha: {no_room}this pod asks for 1, so it is queued (onExceed: Hold)")
     higher = await world.validate(a_job(a_pod().asking(1).of_tier("gpu-training")))
     assert not any("are queued" in each for each in higher.warnings), "it comes before those that wait"
 

@@ -96,11 +96,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("pod", "told"), REFUSED.values(), ids=REFUSED)
-async def test_what_is_too_large_is_left_as_it_is_and_then_refused_with_a_sentence(pod: Tree, told: str) -> None:
+@pytest.mark.parametrize(("pod", "message"), REFUSED.values(), ids=REFUSED)
+async def test_what_is_too_large_is_left_as_it_is_and_then_refused_with_a_sentence(pod: Tree, message: str) -> None:
     world = World(ALPHA)
     assert (await world.mutate(pod)).patch == []
-    assert (await world.validate(world.stored(pod))).sentence.endswith(told)
+    assert (await world.validate(world.stored(pod))).sentence.endswith(message)
 
 
 async def test_gpus_are_counted_in_all_containers_and_the_type_is_told_by_the_first() -> None:

@@ -31,7 +31,7 @@ from webhook.policy.workloads.templates import TEMPLATE_CLASS
 
 OLDER, NEWER = "scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"
 WHOLE = {OLDER: "PodGroup", NEWER: {"all": {}}, "scheduling.k8s.io/v1alpha3": {"all": {}}}
-APART: dict[str, object] = {OLDER: "Pod", NEWER: {"single": {}}}
+SINGLE: dict[str, object] = {OLDER: "Pod", NEWER: {"single": {}}}
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 RUNS = ("torchrun", "--nnodes=4", "train.py")
 
@@ -69,11 +69,11 @@ async def test_training_pods_that_need_not_start_together_go_pod_by_pod() -> Non
     assert mode_of((await World().mutate(Built(group))).patched) == {"single": {}}
 
 
-@pytest.mark.parametrize("version", APART)
+@pytest.mark.parametrize("version", SINGLE)
 async def test_what_kubectl_apply_says_stays_with_a_warning(version: str) -> None:
-    group = a_podgroup(api_version=version).of_tier("gpu-training").having("spec.disruptionMode", APART[version])
+    group = a_podgroup(api_version=version).of_tier("gpu-training").having("spec.disruptionMode", SINGLE[version])
     applied = group.annotated({LAST_APPLIED: json.dumps(group.json())})
-    assert mode_of((await World().mutate(applied)).patched) == APART[version]
+    assert mode_of((await World().mutate(applied)).patched) == SINGLE[version]
     answer = await World().create(applied)
     assert answer.allowed
     (warning,) = answer.warnings
@@ -152,10 +152,10 @@ async def test_a_group_has_the_tier_that_its_owners_pods_have() -> None:
     job = a_training_job()
     world = World(job)
     pod = a_pod().asking(command=list(RUNS)).owned_by(job)
-    told = (await world.validate(job)).audit["assigned-by"]
+    trace = (await world.validate(job)).audit["assigned-by"]
     for each in (pod, a_podgroup().owned_by(job)):
         patched = (await world.mutate(each)).patched
-        assert patched["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == told
+        assert patched["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == trace
         assert patched["spec"]["priorityClassName"] == "gpu-training"
     assert (await world.create(a_podgroup().owned_by(job))).allowed
 

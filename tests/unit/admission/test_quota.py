@@ -138,9 +138,9 @@ async def test_where_the_tenant_demotes() -> None:
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
     assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training", "a selector may need it"
     assert (await world.mutate(mutated.patched)).patch == []
-    (told,) = mutated.warnings
-    assert told.startswith("tenant alpha has no room for it in gpu-training: this pod runs as gpu-batch")
-    assert told.endswith(", which gpu-training, gpu-serving may evict")
+    (warning,) = mutated.warnings
+    assert warning.startswith("tenant alpha has no room for it in gpu-training: this pod runs as gpu-batch")
+    assert warning.endswith(", which gpu-training, gpu-serving may evict")
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)

@@ -157,7 +157,7 @@ async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "told"),
+    ("tenant", "sentence"),
     [
         (
             ALPHA.having("spec.onExceed", "Demote"),
@@ -170,10 +170,10 @@ async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
     ],
     ids=["where a lower tier has room", "where none is allowed"],
 )
-async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, told: str) -> None:
+async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, sentence: str) -> None:
     answer = await World(tenant).validate(a_pytorchjob(a_pod().asking(8)))
     assert answer.allowed
-    assert told in answer.warnings[0]
+    assert sentence in answer.warnings[0]
 
 
 async def test_where_the_tenant_holds_what_can_never_fit_is_refused() -> None:
@@ -329,8 +329,8 @@ async def test_a_tenant_chooses_where_it_borrows() -> None:
     rows = tenant.allowing("1", tier="gpu-training").allowing("2", tier="gpu-interactive").allowing("9")
     gang = a_pytorchjob(a_pod().asking(1), workers=2)
     world = World(rows, gang)
-    told = (await world.validate(gang)).warnings
-    assert any("all pods of this PyTorchJob run as gpu-interactive" in each for each in told)
+    sentence = (await world.validate(gang)).warnings
+    assert any("all pods of this PyTorchJob run as gpu-interactive" in each for each in sentence)
     assert (await world.mutate(a_pod().asking(1).owned_by(gang))).patched["spec"]["priorityClassName"] == (
         "gpu-interactive"
     )

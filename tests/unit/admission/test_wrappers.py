@@ -73,11 +73,11 @@ async def test_its_pods_draw_on_what_the_wrapper_has_booked() -> None:
 
 
 async def test_a_suspended_wrapper_books_nothing_until_it_is_released() -> None:
-    held = a_wrapper(carried(TRAINS), suspend=True)
+    suspended = a_wrapper(carried(TRAINS), suspend=True)
     world = World(a_tenant().allowing("8"))
-    assert (await world.validate(held)).allowed
+    assert (await world.validate(suspended)).allowed
     assert (await world.create(a_pod("other").asking(1).of_tier("gpu-batch"))).allowed
-    released = await world.update(held, WRAPPER)
+    released = await world.update(suspended, WRAPPER)
     assert "AppWrapper work asks for 8 GPUs" in released.sentence
 
 

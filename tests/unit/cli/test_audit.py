@@ -104,9 +104,9 @@ def test_a_misspelt_label_of_a_job_or_of_its_template(tmp_path: Path) -> None:
     job = a_job(name="train").having("metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
     template = a_job(name="tune").having("spec.template.metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
     dump([job, template], tmp_path)
-    told = {each["where"].partition(" ")[0]: each["what"] for each in found(tmp_path)["findings"]}
+    by_kind = {each["where"].partition(" ")[0]: each["what"] for each in found(tmp_path)["findings"]}
     sentence = "gpu-tiers knows no gpu-tiers.dev/teir; did you mean gpu-tiers.dev/tier?"
-    assert told == {"Job/train": sentence, "Job/tune": sentence}
+    assert by_kind == {"Job/train": sentence, "Job/tune": sentence}
 
 
 def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:

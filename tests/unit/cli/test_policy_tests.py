@@ -252,8 +252,8 @@ def test_a_mistake_above_the_cases_is_told_once(tmp_path: Path, head: str, probl
 def test_missing_files_are_told_beside_the_fields_that_are_wrong(tmp_path: Path) -> None:
     cases = "- {name: a, workload: job.yaml, expect: {teir: x}}\n- {name: b, workload: pod.yaml, expect: {}}"
     file = suite(tmp_path, cases, HEAD.replace(f"{EXAMPLES}/tenants", "tenants.yaml"))
-    told = [line.removeprefix(f"{file}:") for line in run(file)[2].splitlines()]
-    assert told == [
+    lines = [line.removeprefix(f"{file}:") for line in run(file)[2].splitlines()]
+    assert lines == [
         f"4: tenants[0]: {tmp_path}/tenants.yaml: there is no such file or folder",
         "6: cases[0].expect.teir: there is no such field; did you mean tier?",
         f"6: cases[0].workload: {tmp_path}/job.yaml: there is no such file or folder",

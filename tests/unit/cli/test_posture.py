@@ -17,9 +17,9 @@ from webhook.kube.errors import NotFound
 
 
 def test_the_mode_of_a_file_is_not_said_to_be_a_clusters() -> None:
-    told = CliRunner().invoke(app, ["posture", "--policy=four-tier"]).stdout
-    assert told.endswith("--policy says mode Audit; the cluster's mode is not known.\n")
-    assert "nothing is refused" not in told
+    output = CliRunner().invoke(app, ["posture", "--policy=four-tier"]).stdout
+    assert output.endswith("--policy says mode Audit; the cluster's mode is not known.\n")
+    assert "nothing is refused" not in output
 
 
 FOUR = policy_file(preset="four-tier")
@@ -36,13 +36,13 @@ class Cluster:
     """An API server with a policy file, another active policy, and the classes of both. It is its own client."""
 
     def __init__(self, file: str, published: str) -> None:
-        told = Published(published, digest_of(published), "2026-11-23T09:00:00Z")
+        output = Published(published, digest_of(published), "2026-11-23T09:00:00Z")
         place = {"namespace": "gpu-tiers", "labels": {"app.kubernetes.io/name": "gpu-tiers"}}
         values = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "acme-prod": 9000, "urgent": 500}
         self._there: dict[str, list[dict[str, Any]]] = {
             "configmaps": [
                 {"metadata": {**place, "name": "gpu-tiers"}, "data": {"policy.yaml": file}},
-                {"metadata": {**place, "name": "gpu-tiers-active"}, "data": told.data()},
+                {"metadata": {**place, "name": "gpu-tiers-active"}, "data": output.data()},
             ],
             "priorityclasses": [{"metadata": {"name": name}, "value": value} for name, value in values.items()],
         }

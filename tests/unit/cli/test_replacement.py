@@ -58,8 +58,8 @@ def test_the_lowest_of_those_that_run_is_evicted_first() -> None:
 
 def over_quota(used: int) -> Verdict:
     numbers = {"used": Decimal(used), "hard": Decimal(8), "gpus": Decimal(1)}
-    told = {"row": "gpu-training", "what": Phrase("this-pod"), "reserved": "", "flavor": "", "fits": ""}
-    return Verdict(refusal=Refusal(Reason.OVER_QUOTA, "over-quota", tenant="alpha", **told, **numbers))
+    shown = {"row": "gpu-training", "what": Phrase("this-pod"), "reserved": "", "flavor": "", "fits": ""}
+    return Verdict(refusal=Refusal(Reason.OVER_QUOTA, "over-quota", tenant="alpha", **shown, **numbers))
 
 
 def finding(verdict: Verdict, *pods: Finding) -> Finding:
@@ -70,10 +70,10 @@ def finding(verdict: Verdict, *pods: Finding) -> Finding:
 def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
     """The tenant uses 10 of 8 GPUs, one of them in the pod that is replaced."""
     now, in_its_place = finding(over_quota(10)), finding(over_quota(9))
-    told = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1."
-    assert refusal_of(told_of_next(now, in_its_place), booked=False) == told
+    shown = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1."
+    assert refusal_of(told_of_next(now, in_its_place), booked=False) == shown
     of_job = told_of_next(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
-    assert refusal_of(of_job, booked=False) == told
+    assert refusal_of(of_job, booked=False) == shown
 
 
 def test_what_fits_in_the_place_of_another_is_told_so() -> None:

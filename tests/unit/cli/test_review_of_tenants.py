@@ -134,8 +134,8 @@ def test_a_label_of_a_namespace_that_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "namespace.yaml"
     file.write_text(NAMESPACE.replace("team: a", "gpu-tiers.dev/mode: Enfroce"))
     for given in (("-f", POD, "--tenants", str(file)), ("-f", POD, "-f", str(file))):
-        told = f'{file}:2: Namespace/lab: [unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode'
-        assert review(*given)[2].startswith(told)
+        line = f'{file}:2: Namespace/lab: [unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode'
+        assert review(*given)[2].startswith(line)
 
 
 def test_without_namespaces_nobody_knows_what_it_selects(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ def test_the_last_good_one_stays_in_force_also_over_a_new_list():
     tenants.update("alpha", GOOD)
     tenants.update("alpha", BROKEN)
     tenants.replace({"alpha": BROKEN})
-    kept = tenants.objects["alpha"]
-    assert kept.tenant is not None
-    assert kept.tenant.rows == (QuotaRow(Decimal(4)),)
-    assert kept.problem == BROKEN.problem
+    stored = tenants.objects["alpha"]
+    assert stored.tenant is not None
+    assert stored.tenant.rows == (QuotaRow(Decimal(4)),)
+    assert stored.problem == BROKEN.problem
 
 
 def test_one_that_was_never_good_is_not_in_force():

@@ -318,7 +318,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"moed": "Enforce"}, "moed: there is no such field"),
         ({"mode": "Enfroce"}, "mode: \"Enfroce\": should be 'Audit', 'Warn' or 'Enforce'"),
@@ -326,11 +326,11 @@ def test_all_mistakes_are_told_at_once() -> None:
         ({"checkpoint": {"training": {"kind": "file", "secs": 1}}}, "checkpoint.training.secs: there is no such field"),
     ],
 )
-def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], told: str) -> None:
+def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(defaultTier="gpu-urgent", **fields))
     first, second = refused.value.problems
-    assert first.startswith(told)
+    assert first.startswith(message)
     assert second == f'defaultTier: unknown tier "gpu-urgent"; {TIERS}'
 
 

@@ -9,7 +9,7 @@ from webhook.kube.errors import ApiError, Conflict, NotFound
 Tree = dict[str, Any]
 
 
-class EventsKept:
+class StoredEvents:
     """In the place of `webhook.kube.client.Client`: events by path, with resourceVersions as the API server has them.
 
     `fault`, if there is one, is raised instead of an answer.

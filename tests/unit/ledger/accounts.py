@@ -15,9 +15,9 @@ def tenant(gpus: int, *rows: QuotaRow) -> Tenant:
     return Tenant("alpha", rows=(*rows, QuotaRow(Decimal(gpus))))
 
 
-def an_account(*entries: Entry, held: int = 0, **fields: object) -> Account:
+def an_account(*entries: Entry, used: int = 0, **fields: object) -> Account:
     """An account whose namespace is open; in sum other pods hold so many GPUs."""
-    sums = (a_sum(held),) if held else ()
+    sums = (a_sum(used),) if used else ()
     return Account(**{"namespaces": {TEAM: "open"}, "entries": (*sums, *entries), **fields})  # type: ignore[arg-type]
 
 
@@ -30,14 +30,14 @@ def an_entry(uid: str, gpus: int = 1, *, shared: dict[str, int] | None = None, *
     """A pod of that uid, called as its uid is, which was let in and not seen yet."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(gpus=Decimal(gpus), tier="gpu-batch", shared=claims)
-    told = {"uid": uid, "namespace": TEAM, "name": uid, "state": "Reserved", "wants": (charge,), **fields}
-    return Entry(**told)  # type: ignore[arg-type]
+    given = {"uid": uid, "namespace": TEAM, "name": uid, "state": "Reserved", "wants": (charge,), **fields}
+    return Entry(**given)  # type: ignore[arg-type]
 
 
 def a_gang(uid: str, *wants: Charge, **fields: object) -> Entry:
     """A workload that was seen to declare this."""
-    told = {"uid": uid, "namespace": TEAM, "kind": "Job.batch", "name": uid, "wants": wants, **fields}
-    return Entry(**told)  # type: ignore[arg-type]
+    given = {"uid": uid, "namespace": TEAM, "kind": "Job.batch", "name": uid, "wants": wants, **fields}
+    return Entry(**given)  # type: ignore[arg-type]
 
 
 def reserved(account: Account) -> list[str]:
@@ -56,8 +56,8 @@ def a_booking(
     """Return the booking that a review of that pod makes."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(Decimal(gpus), "gpu-batch", flavor, claims)
-    told = {"holder": uid, "namespace": TEAM, "tenant": tenant(0), "charges": (charge,), "name": uid, **fields}
-    return Booking(**told)  # type: ignore[arg-type]
+    given = {"holder": uid, "namespace": TEAM, "tenant": tenant(0), "charges": (charge,), "name": uid, **fields}
+    return Booking(**given)  # type: ignore[arg-type]
 
 
 def a_holding(name: str, gpus: int = 1, *, flavor: str | None = None, **fields: object) -> Holding:

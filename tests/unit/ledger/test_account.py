@@ -8,7 +8,7 @@ from webhook.ledger.account import FORMAT, Account, read_account, written_accoun
 
 from .accounts import an_account, an_entry
 
-ACCOUNT = an_account(an_entry("one", shared={"b": 1, "a": 2}), held=3, revision=7, term="replica-a/1").sealed("uid")
+ACCOUNT = an_account(an_entry("one", shared={"b": 1, "a": 2}), used=3, revision=7, term="replica-a/1").sealed("uid")
 
 
 def read_back(**changes: object) -> Account:

@@ -22,7 +22,7 @@ def total(account: Account, of: Tenant) -> Decimal:
 
 
 def test_what_fits_is_booked_until_nothing_does():
-    draft = Draft(an_account(held=1), tenant(3))
+    draft = Draft(an_account(used=1), tenant(3))
     assert isinstance(draft.book(a_booking("one")), Booked)
     assert isinstance(draft.book(a_booking("two")), Booked)
     short = draft.book(a_booking("three"))
@@ -77,8 +77,11 @@ def test_a_slot_in_which_a_pod_was_seen_is_no_retrys_whoever_the_pods_owner_is_n
 @pytest.mark.parametrize("owner", ["", "another"])
 def test_an_heir_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
     victim = an_entry("victim", maker="rs", state="Used", preempted=True)
-    heir = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
-    for maker, entries in ("rs", (victim, heir)), (owner, (replace(victim, maker=owner), replace(heir, maker="rs"))):
+    replacement = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
+    for maker, entries in (
+        ("rs", (victim, replacement)),
+        (owner, (replace(victim, maker=owner), replace(replacement, maker="rs"))),
+    ):
         draft = Draft(an_account(*entries), tenant(1))
         assert isinstance(draft.book(a_booking("second", controller=maker)), Shortfall)
 
@@ -117,8 +120,10 @@ def test_one_heir_takes_the_place_of_a_preempted_pod():
 
 def test_a_preempted_heir_passes_nothing_on_while_its_own_victim_is_there():
     victim = an_entry("victim", maker="rs", state="Used")
-    heir = an_entry("heir", maker="rs", state="Used", preempted=True, slot="victim")
-    assert isinstance(Draft(an_account(victim, heir), tenant(1)).book(a_booking("next", controller="rs")), Shortfall)
+    replacement = an_entry("heir", maker="rs", state="Used", preempted=True, slot="victim")
+    assert isinstance(
+        Draft(an_account(victim, replacement), tenant(1)).book(a_booking("next", controller="rs")), Shortfall
+    )
 
 
 def test_a_victim_covers_its_heir_and_no_longer_what_bears_its_name():
@@ -140,7 +145,7 @@ def test_a_claim_that_pods_share_counts_once():
 
 def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
     h100 = QuotaRow(Decimal(1), flavor="h100")
-    full = an_account(held=3)
+    full = an_account(used=3)
     before = Charge(Decimal(1), "gpu-batch")
     draft = Draft(full, tenant(3, h100))
     assert isinstance(draft.book(a_booking("gated", flavor="h100", moved_from=before)), Booked)
@@ -150,7 +155,7 @@ def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
 
 def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
     victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
-    draft = Draft(an_account(victim, held=4), tenant(3))
+    draft = Draft(an_account(victim, used=4), tenant(3))
     assert isinstance(draft.book(a_booking("another", controller="job")), Shortfall)
     assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
 

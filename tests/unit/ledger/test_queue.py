@@ -38,9 +38,9 @@ def a_view(**pods: Holding) -> PodView:
     return view
 
 
-def booked(account: Account, view: PodView, whose: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
+def booked(account: Account, view: PodView, owner: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
     """The account once the line is booked, and who waits on."""
-    copy = WorkingCopy(Version(TenantQuota("alpha", 1, whose), account, sealed=True, tenant=whose))
+    copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
     return copy, [each.waiting.uid for each in book_queue(copy, view)]
 
 
@@ -75,7 +75,7 @@ def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
     copy, waiting = booked(an_account(an_entry("pod"), change), view, tenant(1))
     assert (waiting, [each.uid for each in let_in_by(copy.account, view)]) == ([], ["pod"])
     assert usage_of(copy.account, tenant(1))[tenant(1).rows[0]] == 1
-    copy, waiting = booked(an_account(an_entry("pod"), change, held=1), view, tenant(1))
+    copy, waiting = booked(an_account(an_entry("pod"), change, used=1), view, tenant(1))
     assert (waiting, [*let_in_by(copy.account, view)]) == (["pod"], [])
 
 
@@ -106,7 +106,7 @@ def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_sl
 
 def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some() -> None:
     """Else it would wait in vain for twice as much, and keep the total from those behind it."""
-    whose = tenant(9, QuotaRow(Decimal(3), tier="gpu-training"))
+    owner = tenant(9, QuotaRow(Decimal(3), tier="gpu-training"))
     high = Charge(Decimal(3), "gpu-training"), Charge(Decimal(2), "gpu-training")
     four, five = (Charge(gpus=Decimal(gpus), tier="gpu-batch") for gpus in (4, 5))
     gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (1000, 400)]
@@ -119,7 +119,7 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (five,)))
     some = a_sum(4, namespace=TEAM, of="job")
     account = an_account(Entry(wants=(high[1],)), a_gang("job", four), some)
-    copy, waiting = booked(account, view, whose)
+    copy, waiting = booked(account, view, owner)
     assert waiting == ["head"]
     assert [each.wants for each in copy.account.reserved if each.is_gang] == [(five,)]
 
@@ -141,7 +141,7 @@ def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_k
 
 def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None:
     """The gang has four of sixteen, and one ends on its row. It reserves three of the total; others may use eight."""
-    whose = tenant(16, QuotaRow(Decimal(8), tier="gpu-batch"))
+    owner = tenant(16, QuotaRow(Decimal(8), tier="gpu-batch"))
     four, eight, other = (Charge(Decimal(gpus), "gpu-batch") for gpus in (4, 8, 1))
     gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (400, 200)]
     view = a_view(
@@ -151,7 +151,7 @@ def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None
     )
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (eight,)))
     account = an_account(Entry(wants=(other,)), a_gang("job", four), a_sum(4, namespace=TEAM, of="job"))
-    copy, waiting = booked(account, view, whose)
+    copy, waiting = booked(account, view, owner)
     assert waiting == ["job"]
     assert reserved(copy.account) == ["low"]
 
@@ -186,23 +186,23 @@ def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that
 
 def test_so_does_one_that_was_promised_its_room_and_was_not_seen_since() -> None:
     account, view = three_of_four(2, None)
-    promised = a_gang("job", FOUR, state="Reserved", generation=2, attempt=1)
-    copy, waiting = booked(an_account(promised, account.entries[1]), view, tenant(4))
+    booked_gang = a_gang("job", FOUR, state="Reserved", generation=2, attempt=1)
+    copy, waiting = booked(an_account(booked_gang, account.entries[1]), view, tenant(4))
     assert reserved(copy.account) == ["new-0"]
     assert waiting == ["new-1"]
 
 
-@pytest.mark.parametrize(("quota", "kept"), [(4, False), (5, True)])
-def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, kept: bool) -> None:
+@pytest.mark.parametrize(("quota", "needs_none"), [(4, False), (5, True)])
+def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, needs_none: bool) -> None:
     """Else it would wait for five of four GPUs, and keep all from those behind it for ever."""
     gated = [Gated(400, f"2026-01-01T00:00:0{number}Z", "1") for number in range(3)]
     grown = {f"new-{number}": a_holding("new", controller="job", gated=each) for number, each in enumerate(gated)}
     view = a_view(old=a_holding("old", controller="job"), **grown)
-    if kept:
+    if needs_none:
         view.observe("gone", a_holding("gone", controller="rs", ends_in=30.0))
         view.release("gone")
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (FOUR,)))
-    copy, waiting = booked(an_account(held=1), view, tenant(quota))
+    copy, waiting = booked(an_account(used=1), view, tenant(quota))
     assert waiting == []
     assert reserved(copy.account) == ["new-0", "new-1", "new-2"]
     assert copy.usage == {QuotaRow(Decimal(quota)): 4}
@@ -262,10 +262,10 @@ def test_pods_of_very_many_makers_are_not_taken_for_missing_because_another_make
     pods = {f"p{n}": a_holding(f"p{n}", controller=f"m{n}") for n in range(pod_view.MOST_COUNTED)}
     account = rewritten(an_account(), a_view(**pods), has_queue=True)
     assert len(account.pod_counts) == pod_view.MOST_COUNTED
-    heir = a_view(**pods, new=a_holding("new", controller="a"))
-    heir.inherit(account)
-    assert list(heir.ended.of(account.namespaces)) == []
+    replacement = a_view(**pods, new=a_holding("new", controller="a"))
+    replacement.inherit(account)
+    assert list(replacement.ended.of(account.namespaces)) == []
     del pods["p0"]
-    heir = a_view(**pods)
-    heir.inherit(account)
-    assert [each.maker for each in heir.ended.of(account.namespaces)] == ["m0"]
+    replacement = a_view(**pods)
+    replacement.inherit(account)
+    assert [each.maker for each in replacement.ended.of(account.namespaces)] == ["m0"]

@@ -84,11 +84,11 @@ def test_a_tenant_that_kueue_counts() -> None:
 def test_a_line_is_shown_place_by_place() -> None:
     place = {"namespace": "lab", "workload": "Job/train", "uid": "u", "tier": "gpu-training", "pods": 4, "gpus": "4"}
     line = [{**place, "since": "2026-11-26T17:00:00Z", "short": "gpu-training"}, place, "what"]
-    held = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
-    assert held.sentence == (
+    queue = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
+    assert queue.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
-    assert [(each.nth, each.gpus, each.waits_for) for each in held.entries] == [
+    assert [(each.nth, each.gpus, each.waits_for) for each in queue.entries] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),
     ]

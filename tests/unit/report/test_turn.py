@@ -45,8 +45,8 @@ def test_what_is_reserved_for_the_first_is_told_to_those_behind_it() -> None:
 
 def test_one_gpu_is_no_gpus() -> None:
     line = a_line(a_place(1, gpus=1), a_place(2))
-    told = [*in_queue(line, line.queue.entries[1])]
-    assert told[1] == "Before it: Job/j1 in lab (1 GPU, gpu-training); 1 GPU in all."
+    lines = [*in_queue(line, line.queue.entries[1])]
+    assert lines[1] == "Before it: Job/j1 in lab (1 GPU, gpu-training); 1 GPU in all."
 
 
 def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
@@ -54,14 +54,14 @@ def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
     assert [*in_queue(a_line(a_place(1), workloads=40), None)] == [
         "It is not among the first 1 of the 40 workloads in the queue of tenant alpha."
     ]
-    (told,) = in_queue(a_line(), None)
-    assert told.startswith("It is not in the queue of tenant alpha")
+    (lines,) = in_queue(a_line(), None)
+    assert lines.startswith("It is not in the queue of tenant alpha")
 
 
 def test_what_could_not_have_room_even_alone_is_told_so() -> None:
     line = a_line(a_place(1, short="gpu-training", gpus=7))
-    (told,) = in_queue(line, line.queue.entries[0])
-    assert told == (
+    (lines,) = in_queue(line, line.queue.entries[0])
+    assert lines == (
         "It waits for 7 GPUs, but tenant alpha may use 6 of gpu-training: it can never start. Ask for less; "
         "position 1 of 1."
     )

@@ -47,9 +47,9 @@ async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
     assert "runs as" not in next(iter(groups)).last.why
 
     await world.create(train)
-    told = next(iter(groups)).last
-    assert (told.outcome, told.tier) == ("let in", "gpu-training")
-    assert "pods that have no room there run as gpu-batch" in told.why
+    last = next(iter(groups)).last
+    assert (last.outcome, last.tier) == ("let in", "gpu-training")
+    assert "pods that have no room there run as gpu-batch" in last.why
 
 
 async def test_the_pods_of_a_deployment_and_itself_are_of_one_workload() -> None:

@@ -57,8 +57,8 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("object_", "told"), UNREADABLE.values(), ids=UNREADABLE)
-async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object_: bytes, told: str) -> None:
+@pytest.mark.parametrize(("object_", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object_: bytes, sentence: str) -> None:
     """A tenant may shape it, and a 400 would let it in where failurePolicy is Ignore."""
     world = World()
     body = world.body(a_pod().asking(), object="HERE").replace(b'"HERE"', object_)
@@ -66,7 +66,7 @@ async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object
         mutated, validated = await server.post("/mutate", body), await server.post("/validate", body)
 
     assert mutated.json()["response"]["allowed"]
-    assert validated.json()["response"]["status"]["message"].startswith(told)
+    assert validated.json()["response"]["status"]["message"].startswith(sentence)
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/yaml", "application/jsonx", "json"])

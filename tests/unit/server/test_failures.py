@@ -64,13 +64,13 @@ async def test_a_review_out_of_time_is_refused_for_now_before_the_api_server_giv
     async with a_server(webhooks.mutate, webhooks.validate, limits=Limits(margin_seconds=0.95)) as server:
         answer = (await server.post(f"{path}?timeout=1s", body)).json()["response"]
 
-    told = "gpu-tiers can't decide now, try again: it took more than 0.0"
+    sentence = "gpu-tiers can't decide now, try again: it took more than 0.0"
     assert cancelled.is_set()
     assert answer["allowed"] is (mode is not Mode.Enforce)
     if mode is Mode.Enforce:
         assert (answer["status"]["code"], answer["status"]["reason"]) == (429, "TooManyRequests")
-        assert answer["status"]["message"].startswith(told)
-    assert [each.startswith(f"would be refused: {told}") for each in answer.get("warnings", [])] == (
+        assert answer["status"]["message"].startswith(sentence)
+    assert [each.startswith(f"would be refused: {sentence}") for each in answer.get("warnings", [])] == (
         [True] if mode is Mode.Warn else []
     )
     assert world.records[-1][2].undecided

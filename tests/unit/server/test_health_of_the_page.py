@@ -13,7 +13,7 @@ MUTATING, VALIDATING = KINDS
 NOTHING_REFUSED = "no ValidatingWebhookConfiguration: nothing is refused, and no quota holds"
 
 
-def told(*there: str) -> str:
+def health_with(*there: str) -> str:
     """Return the line for a cluster that has these configurations."""
     seen = {kind: Seen({"webhooks": [{}]} if kind in there else None, NOW) for kind in KINDS}
     cluster, active = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
@@ -40,4 +40,4 @@ def told(*there: str) -> str:
     ],
 )
 def test_it_says_what_comes_of_the_one_that_is_missing(there: tuple[str, ...], says: str) -> None:
-    assert told(*there) == says
+    assert health_with(*there) == says

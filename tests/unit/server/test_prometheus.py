@@ -44,10 +44,10 @@ class Answering:
 
 @asynccontextmanager
 async def answering(body: bytes, status: str = "200 OK", tls: ssl.SSLContext | None = None) -> AsyncIterator[Answering]:
-    told = Answering(body, status)
-    async with await asyncio.start_server(told.serve, HOST, 0, ssl=tls) as server:
-        told.port = server.sockets[0].getsockname()[1]
-        yield told
+    fake = Answering(body, status)
+    async with await asyncio.start_server(fake.serve, HOST, 0, ssl=tls) as server:
+        fake.port = server.sockets[0].getsockname()[1]
+        yield fake
 
 
 def asked(

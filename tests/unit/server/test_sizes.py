@@ -16,7 +16,7 @@ from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 
 TOO_LARGE = "the object is too large: gpu-tiers reads 20 MiB of a review at most"
-HELD = "gpu-tiers can't decide now, try again: the review could not be read within 0.50 s"
+TIMED_OUT = "gpu-tiers can't decide now, try again: the review could not be read within 0.50 s"
 WORLD = World()
 POD = WORLD.body(a_pod().asking())
 
@@ -129,7 +129,7 @@ async def test_large_bodies_wait_for_room_and_are_told_to_try_again(waiting: int
         answers = [(await wire.answer())[2].decode() for wire in wires]
         later = (await server.post("/validate", padded(MIB))).json()["response"]
 
-    assert [answer for answer in answers if HELD not in answer or '"allowed":false' not in answer] == []
+    assert [answer for answer in answers if TIMED_OUT not in answer or '"allowed":false' not in answer] == []
     assert small == later
 
 

@@ -139,14 +139,16 @@ class Nodes:
         return shown(self.metrics, GPU_SECONDS)
 
 
-def held(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> ObservedPod:
+def observed(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> ObservedPod:
     holding = Holding(namespace, Charge(Decimal(gpus), "gpu-batch", None, shared))
     return ObservedPod(namespace, "", holding=holding, node=node)
 
 
 def test_gpu_seconds_run_while_a_pod_is_on_a_node() -> None:
     nodes = Nodes()
-    nodes.pods.pods_listed({"runs": held("node-1"), "waits": held(""), "nobodys": held("node-2", namespace="lab")})
+    nodes.pods.pods_listed(
+        {"runs": observed("node-1"), "waits": observed(""), "nobodys": observed("node-2", namespace="lab")}
+    )
     assert nodes.after(10) == {("alpha", "gpu-batch", "h100"): 20, ("", "gpu-batch", ""): 20}
     nodes.pods.pod_changed("runs", None)
     assert nodes.after(10) == {("alpha", "gpu-batch", "h100"): 20, ("", "gpu-batch", ""): 40}
@@ -154,7 +156,7 @@ def test_gpu_seconds_run_while_a_pod_is_on_a_node() -> None:
 
 def test_a_claim_that_pods_share_counts_once() -> None:
     nodes = Nodes()
-    nodes.pods.pods_listed({"one": held("node-1", ours=Decimal(2)), "two": held("node-1", ours=Decimal(2))})
+    nodes.pods.pods_listed({"one": observed("node-1", ours=Decimal(2)), "two": observed("node-1", ours=Decimal(2))})
     assert nodes.after(10) == {("alpha", "gpu-batch", "h100"): 20}
 
 
@@ -162,7 +164,7 @@ def test_a_tenant_that_is_gone_has_no_series() -> None:
     nodes = Nodes()
     for tenant in ("alpha", ""):
         nodes.metrics.count(REFUSALS, "gpu-batch", tenant)
-    nodes.pods.pods_listed({"runs": held("node-1")})
+    nodes.pods.pods_listed({"runs": observed("node-1")})
     nodes.after(10)
     nodes.names.clear()
     nodes.pods.pods_listed({})
@@ -173,7 +175,7 @@ def test_a_tenant_that_is_gone_has_no_series() -> None:
 
 def test_a_process_that_stood_still_does_not_count_that_time() -> None:
     nodes = Nodes()
-    nodes.pods.pods_listed({"runs": held("node-1")})
+    nodes.pods.pods_listed({"runs": observed("node-1")})
     assert nodes.after(3600) == {("alpha", "gpu-batch", "h100"): 40}
 
 

@@ -33,7 +33,7 @@ def naps(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def told(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def termination_log(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The container's termination message, a file of this test."""
     file = tmp_path_factory.mktemp("dev") / "termination-log"
     monkeypatch.setattr(hook_kinds, "TERMINATION_LOG", str(file))

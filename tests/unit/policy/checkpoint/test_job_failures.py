@@ -264,8 +264,10 @@ def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind, po
     _, field, _ = retries.replicas.split(".")
     replicas = {"Worker": {"restartPolicy": policy} if policy else {}}
     tree = {"apiVersion": "kubeflow.org/v1", "spec": {field: replicas}}
-    told = f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
-    wanted = [f"[replicas-never] {told}"] if policy in FAILS[kind.kind] else []
+    sentence = (
+        f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
+    )
+    wanted = [f"[replicas-never] {sentence}"] if policy in FAILS[kind.kind] else []
     assert [*words(job_warnings(tree, kind, adds=True))] == wanted
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.policy.checkpoint.conftest import Naps
 from webhook.policy.checkpoint.hook_kinds import signal_handler
 
-pytestmark = pytest.mark.usefixtures("told")
+pytestmark = pytest.mark.usefixtures("termination_log")
 
 LISTENER = """
 import pathlib, signal, sys, time

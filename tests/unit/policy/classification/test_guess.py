@@ -122,12 +122,12 @@ def test_variables_that_only_training_reads_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'probe ("readinessProbe")')]
+    ("path", "evidence"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'probe ("readinessProbe")')]
 )
-def test_what_says_over_the_network_that_it_is_ready_serves(path: str, told_by: str) -> None:
+def test_what_says_over_the_network_that_it_is_ready_serves(path: str, evidence: str) -> None:
     pod = a_pod("x").asking(readinessProbe={"httpGet": {"path": path, "port": 3003}})
     found = classify(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
-    assert str(found) == f"serving, a guess from its {told_by}"
+    assert str(found) == f"serving, a guess from its {evidence}"
 
 
 def test_a_server_s_probe_tells_more_than_jupyter_s_port() -> None:

@@ -41,8 +41,8 @@ def test_the_scheduler_evicts_for_a_resource_where_some_device_plugin_has_it() -
 
 
 def test_no_version_up_to_138_evicts_for_devices() -> None:
-    told = {version: evicts_for_devices(version) for version in ((0, 0), (1, 34), (1, 38), (1, 39), (2, 0))}
-    assert told == {(0, 0): False, (1, 34): False, (1, 38): False, (1, 39): True, (2, 0): True}
+    answers = {version: evicts_for_devices(version) for version in ((0, 0), (1, 34), (1, 38), (1, 39), (2, 0))}
+    assert answers == {(0, 0): False, (1, 34): False, (1, 38): False, (1, 39): True, (2, 0): True}
 
 
 def test_of_two_classes_of_one_resource_the_newer_counts_then_the_first_by_name() -> None:

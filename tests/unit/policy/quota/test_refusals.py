@@ -85,7 +85,7 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
 )
 def test_what_runs_later_is_told_of_its_runs(tenant: Tenant, then: str):
     applied = Applied(what="this CronJob", usage=USED, recurs=True)
-    told = f"tenant alpha: gpu-training is at 5 of 6 GPUs; each run of this CronJob asks for 4 in all. {IF} {then}"
+    message = f"tenant alpha: gpu-training is at 5 of 6 GPUs; each run of this CronJob asks for 4 in all. {IF} {then}"
     (now,) = whole_fit(asking(4), tenant, applied, at_once=True).warnings
     (more,) = growth_warnings(asking(4), asking(2), tenant, applied)
-    assert (sentence(now), sentence(more)) == (told, told)
+    assert (sentence(now), sentence(more)) == (message, message)

@@ -29,7 +29,7 @@ def sharing(**annotations: str) -> PodBuilder:
     return a_pod().running("python", "train.py").annotated(written).having("spec.schedulerName", "kai-scheduler")
 
 
-HELD: dict[str, tuple[PodBuilder, str]] = {
+DEMANDS: dict[str, tuple[PodBuilder, str]] = {
     "half a GPU": (sharing(gpu_fraction="0.5"), "0.5"),
     "as Go writes it": (sharing(gpu_fraction="5e-1"), "0.5"),
     "without a zero": (sharing(gpu_fraction=".25"), "0.25"),
@@ -45,7 +45,7 @@ HELD: dict[str, tuple[PodBuilder, str]] = {
 }
 
 
-@pytest.mark.parametrize(("pod", "gpus"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize(("pod", "gpus"), DEMANDS.values(), ids=DEMANDS)
 def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
     assert demand_of(pod.view(), (), SHARING) == Decimal(gpus)
 

@@ -127,8 +127,8 @@ def test_a_label_by_which_a_namespace_or_a_pod_exempts_itself() -> None:
 
 def test_gpus_in_an_exempt_namespace() -> None:
     spaces = tuple(Namespace(n, {"kubernetes.io/metadata.name": n}) for n in ("kube-system", "team-alpha"))
-    held = a_listed_pod("dcgm")
-    pods = (held, a_listed_pod("b", namespace="kube-system"))
+    a_pod = a_listed_pod("dcgm")
+    pods = (a_pod, a_listed_pod("b", namespace="kube-system"))
     cluster = registered(mutating(), validating(), namespaces=spaces, pods=pods)
     assert found("gpus-in-exempt-namespace", cluster) == ["Namespace/kube-system: is exempt, and has 1 pod with GPUs"]
 

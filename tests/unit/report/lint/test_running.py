@@ -42,8 +42,8 @@ def test_a_policy_that_was_not_taken_is_told_with_the_reason() -> None:
     broken = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is no such field"))
     cluster = a_cluster(**running(installed=broken))
     (line,) = found("policy-not-taken", cluster)
-    kept = "was not taken, that of 2026-11-21T09:00:00Z stays active"
-    assert line == f"ConfigMap gpu-tiers/gpu-tiers: {kept}: teirs: there is no such field"
+    active_since = "was not taken, that of 2026-11-21T09:00:00Z stays active"
+    assert line == f"ConfigMap gpu-tiers/gpu-tiers: {active_since}: teirs: there is no such field"
     assert found("policy-not-yet-taken", cluster) == [], "waiting does not help"
     assert found("replica-differs", cluster) == [], "the replica that answered says the same"
 
@@ -57,9 +57,9 @@ def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
         f"ConfigMap gpu-tiers/gpu-tiers: {since}: {lost}"
     ]
     deleted = a_cluster(**running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", "", PUBLISHED, gone=True)))
-    kept = "that of 2026-11-21T09:00:00Z stays active"
+    active_since = "that of 2026-11-21T09:00:00Z stays active"
     assert found("policy-not-taken", deleted) == [
-        f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {kept}"
+        f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {active_since}"
     ]
     assert found("policy-not-yet-taken", deleted) == [], "waiting does not help"
 

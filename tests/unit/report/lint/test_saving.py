@@ -117,9 +117,9 @@ def test_of_trainings_that_a_tier_evicts_kube_scheduler_takes_the_last_whatever_
 def test_tiers_that_follow_one_another_leave_no_room_for_a_boost() -> None:
     close = {"tiers": [{"name": "high", "value": 11}, {"name": "low", "value": 10}], "defaultTier": "low"}
     close |= {"workloadTypes": dict.fromkeys(("training", "serving", "batch", "interactive"), "low")}
-    told = ["evictionCost.kueue: two tiers have values that follow one another, so no boost is written"]
+    sentences = ["evictionCost.kueue: two tiers have values that follow one another, so no boost is written"]
     writing = {"evictionCost": {"kueue": "Write"}, "kueue": {"workloadPriorityClasses": True}}
-    assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == told
+    assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == sentences
     assert found("no-room-for-costs", a_cluster(a_policy(**close))) == []
     assert found("no-room-for-costs", a_cluster(a_policy(**writing))) == []
 
