@@ -70,7 +70,7 @@ def minute(look: UseAt) -> int:
     return round(24 * 60 - (END - look.time) / 60)
 
 
-async def test_each_tier_has_what_its_pods_held_of_all_tenants_whoever_led(prometheus: Backfilled) -> None:
+async def test_each_tier_has_what_its_pods_used_of_all_tenants_whoever_led(prometheus: Backfilled) -> None:
     day = await asked(prometheus, cluster="eu").day()
     assert not day.problem
     use = {minute(each): {tier: round(gpus, 1) for tier, gpus in each.gpus.items()} for each in day.seen}
@@ -107,7 +107,7 @@ async def test_one_that_knows_nothing_of_gpu_tiers_says_so(prometheus: Backfille
     assert day.problem == 'no metric of gpu-tiers{cluster="e\\"u"}'
 
 
-async def test_what_it_refuses_is_told_by_its_code(prometheus: Backfilled) -> None:
+async def test_what_it_refuses_is_reported_by_its_code(prometheus: Backfilled) -> None:
     assert (await asked(prometheus, **{"no label": "x"}).day()).problem == "GET /api/v1/query_range: HTTP 400"
 
 

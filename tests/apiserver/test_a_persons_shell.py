@@ -32,7 +32,7 @@ def somebodys(cluster: Cluster) -> Iterator[ExistingCluster]:
 
 
 @pytest.mark.usefixtures("shell")
-async def test_kubectl_helm_and_our_client_ask_the_cluster_that_they_are_told(cluster: Cluster) -> None:
+async def test_kubectl_helm_and_our_client_ask_the_cluster_that_is_named(cluster: Cluster) -> None:
     assert cluster.kubectl("get", "namespace", "default", "-o=name").stdout == "namespace/default\n"
     assert "default" not in helm(cluster, "list", "--all-namespaces", "--output=json")
     async with await Client.connect(cluster.kubeconfig) as client:

@@ -122,7 +122,7 @@ def states(installed: Installed) -> Iterator[States]:
     "row", sorted(STATES, key=lambda each: each["object"] != "job/nightly"), ids=lambda row: row["state"]
 )
 @pytest.mark.parametrize("person", ["admin", "researcher"])
-def test_each_state_is_told_as_it_is(states: States, person: str, row: dict[str, Any]) -> None:
+def test_each_state_is_reported_as_it_is(states: States, person: str, row: dict[str, Any]) -> None:
     answers: dict[str, str] = {}
 
     def is_true() -> bool:

@@ -223,7 +223,7 @@ async def test_rights_reach_no_further_than_the_three_names(objects, installed):
         assert refused.value.__cause__.code == 403
 
 
-async def test_who_writes_second_is_told_so_and_a_mistake_is_no_race(objects, installed):
+async def test_the_second_writer_gets_a_conflict_and_a_mistake_is_no_race(objects, installed):
     secrets = f"/api/v1/namespaces/{installed.namespace}/secrets"
     seen = (await objects.get(secrets, SECRET))["metadata"]["resourceVersion"]
     await objects.patch(secrets, SECRET, {"metadata": {"resourceVersion": seen}, "data": {"tls.crt": "Zmlyc3Q="}})

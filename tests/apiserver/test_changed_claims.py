@@ -145,7 +145,7 @@ def open_gate(installed: Installed, pod: str, namespace: str) -> None:
     installed.cluster.kubectl(*patch)
 
 
-def test_the_claim_of_a_gated_pod_is_made_anew(
+def test_the_claim_of_a_gated_pod_is_made_again(
     installed: Installed, namespace: str, tenant: str, devices_on: str
 ) -> None:
     assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
@@ -200,7 +200,7 @@ def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace:
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
+def test_a_claim_that_is_made_again_while_its_pod_waits_for_room(
     installed: Installed, namespace: str, devices_on: str
 ) -> None:
     """A pod with a controller waits a second; meanwhile its claim grows, and another pod makes room."""
@@ -241,7 +241,7 @@ def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, n
 
 
 @pytest.mark.usefixtures("tenant")
-def test_nobody_else_says_what_a_pod_was_let_in_with(installed: Installed, namespace: str) -> None:
+def test_nobody_else_says_what_a_pod_was_admitted_with(installed: Installed, namespace: str) -> None:
     assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     pod = claiming("modest", resourceClaimTemplateName="gpus")
     pod["metadata"]["annotations"] = {"gpu-tiers.dev/claimed": "gpu=8"}

@@ -53,7 +53,7 @@ def test_a_gang_that_is_booked_whole_says_so(installed: Installed, namespace: st
     assert "It has no pod, and no event tells of a refusal" in why(installed, namespace, "pytorchjobs/llm")
 
 
-def test_a_pod_from_before_the_installation_is_told_so(installed: Installed) -> None:
+def test_a_pod_from_before_the_installation_says_so(installed: Installed) -> None:
     assert installed.create(gpu_pod("before", 1), "kube-public").code == 0
     try:
         expect("explain-before", asked(installed, "kube-public", "explain", "po/before"))
@@ -73,14 +73,14 @@ def test_a_notebook_waits_for_pods_that_it_may_not_evict(installed: Installed, n
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespace: str) -> None:
+def test_a_refused_deployment_reads_why_and_when(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("holder", 4), namespace).code == 0
     assert installed.create(gpu_deployment("web", 4), namespace).code == 0
     text = asked(installed, namespace, "why-pending", "deploy/web")  # at once: the command waits for the first try
     expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
 
 
-def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, namespace: str, node: str) -> None:
+def test_what_runs_demoted_reads_what_replaces_its_pod(installed: Installed, namespace: str, node: str) -> None:
     """One pod more would have no room in any tier; the pod that comes for this one has its place.
 
     A label for gpu-serving would change nothing: there it has no room either.
@@ -105,7 +105,7 @@ def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, n
     assert re.search(rf"a new one +{demoted}", of_pod)
 
 
-def test_what_may_not_come_back_is_told_so_while_it_runs(installed: Installed, namespace: str, node: str) -> None:
+def test_what_may_not_come_back_says_so_while_it_runs(installed: Installed, namespace: str, node: str) -> None:
     with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 4}]) as tenant:
         assert installed.create(gpu_job("train", 4, node), namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "total 4/4", "the pod is counted")
@@ -115,7 +115,7 @@ def test_what_may_not_come_back_is_told_so_while_it_runs(installed: Installed, n
     assert re.search(r"a new pod +would be refused now: .*gpu-training is not for tenant team-research", output)
 
 
-def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
+def test_a_pod_without_room_reads_what_the_table_of_its_tenant_says(
     installed: Installed, namespace: str, node: str
 ) -> None:
     """The pod that its next one replaces is counted in both, though that one leaves."""
@@ -132,7 +132,7 @@ def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
         assert re.search(r"total +4 +0 +0 +2 +0\n?", output)
 
 
-def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
+def test_a_deployment_that_was_scaled_too_far_reads_what_its_next_pod_is(
     installed: Installed, namespace: str, node: str
 ) -> None:
     web = gpu_deployment("web", 2, node, tier="gpu-training", replicas=2)
@@ -149,7 +149,7 @@ def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
     assert re.search(rf"a new pod +would be refused now: {refusal}", output)
 
 
-def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in_one_sentence(
+def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_reads_both_in_one_sentence(
     installed: Installed, namespace: str
 ) -> None:
     elsewhere = gpu_deployment("web", 2, "no-such-node", tier="gpu-training", replicas=2)
@@ -166,7 +166,7 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Installed, namespace: str, node: str) -> None:
+def test_a_job_that_lost_a_pod_reads_when_the_next_one_comes(installed: Installed, namespace: str, node: str) -> None:
     """Its status counts no failed pod, because a podFailurePolicy ignores what a drain deletes."""
     ignores = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     rules = [ignores, {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [143]}}]
@@ -181,7 +181,7 @@ def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Instal
     assert "WHY\nThe Job controller waits 10 seconds" in why(installed, namespace, "job/pair")
 
 
-def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
+def test_what_is_scaled_to_nothing_reads_what_its_next_pod_would_be(
     installed: Installed, namespace: str, tenant: str
 ) -> None:
     assert installed.create(gpu_deployment("web", 2, tier="gpu-batch", replicas=0), namespace).code == 0
@@ -197,7 +197,7 @@ def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
+def test_a_pod_that_waits_for_its_volume_reads_so_and_nothing_of_gpus(
     installed: Installed, namespace: str, node: str
 ) -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "corpus"}}
@@ -211,7 +211,7 @@ def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
 ENDED = "it had no preStop hook, and nothing tells whether it saved at SIGTERM; it ended after 1 s"
 
 
-def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
+def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
     assert installed.create(gpu_pod("batch", 4, tier="gpu-batch", node=node), namespace).code == 0
     installed.eventually(lambda: running(installed, namespace, "batch"), "a full node")
     assert installed.create(gpu_pod("training", 4, tier="gpu-training", node=node), namespace).code == 0

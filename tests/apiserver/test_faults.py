@@ -60,7 +60,7 @@ async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(thr
     assert sum(taken) > 0, "bookings go to the leader"
 
 
-async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, pytestconfig: pytest.Config) -> None:
+async def test_of_two_gangs_that_fit_alone_exactly_one_is_admitted(three: Arena, pytestconfig: pytest.Config) -> None:
     """In fifteen tenants of 8 GPUs at once; the pods of those that were let in are never refused."""
     teams = tuple(Team(f"pair-{number}", (f"pair-{number}",), {None: 8}) for number in range(15))
     three.add_tenants(Plan(teams, ()))

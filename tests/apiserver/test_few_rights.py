@@ -185,7 +185,7 @@ def outcome(config: Path, command: tuple[str, ...], whole: tuple[set[str], Any])
 
 
 @pytest.mark.parametrize("rights", MATRIX)
-def test_whoever_asks_is_told_less_and_nothing_else(
+def test_whoever_asks_reads_less_and_nothing_else(
     installed: Installed, research: str, whole: Whole, rights: str, pytestconfig: pytest.Config
 ) -> None:
     with somebody(installed, research, rights) as config:

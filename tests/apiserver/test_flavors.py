@@ -111,7 +111,7 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
 
 
 @pytest.mark.parametrize("model", [H100, {}], ids=["h100", "no flavor"])
-def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
+def test_of_a_gate_that_was_lifted_no_reservation_is_left_once_the_pod_runs(
     installed: Installed, namespace: str, tenant: str, node: str, model: dict[str, str]
 ) -> None:
     """The pod may become an H100 pod; it is one or none before the leader has looked."""

@@ -58,7 +58,7 @@ def test_a_workload_whose_name_is_taken_books_nothing(gangs: Gangs) -> None:
     assert 'denied the request: pytorchjobs.kubeflow.org "there" already exists' in refused
 
 
-def test_of_two_gangs_that_fit_alone_one_is_let_in_whole(gangs: Gangs) -> None:
+def test_of_two_gangs_that_fit_alone_one_is_admitted_whole(gangs: Gangs) -> None:
     assert gangs.apply(pytorchjob("first", 7)) == ""
     refused = gangs.apply(pytorchjob("second", 7))
     assert "PyTorchJob second asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training free. " in refused
@@ -70,7 +70,7 @@ def test_of_two_gangs_that_fit_alone_one_is_let_in_whole(gangs: Gangs) -> None:
     assert "gpu-training is at 8 of 8 GPUs; this pod asks for 1." in gangs.pod("first-more", "first")
 
 
-def test_the_jobs_of_a_cronjob_are_let_in_whole_each_by_itself(gangs: Gangs) -> None:
+def test_the_jobs_of_a_cronjob_are_admitted_whole_each_by_itself(gangs: Gangs) -> None:
     gangs.apply(cronjob("nightly", pods=3, gpus=2))
     assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
     gangs.shows("gpu-training 6/8, total 6/16")

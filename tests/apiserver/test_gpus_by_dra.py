@@ -27,7 +27,7 @@ def dra(installed: Installed, namespace: str) -> Iterator[Dra]:
     installed.api.delete(f"resourceslice/{found.node}")
 
 
-def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace: str) -> None:
+def test_a_pod_that_waits_for_devices_reads_who_holds_them(dra: Dra, namespace: str) -> None:
     dra.start(dra.pod("low", "gpu-batch"))
     claim = a_claim("shared", deviceClassName=dra.name).unplaced()
     assert dra.installed.create(claim, namespace).code == 0
@@ -52,7 +52,7 @@ def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace
     assert running(dra.installed, namespace, "low"), "nobody was evicted"
 
 
-def test_a_mixed_cluster_is_told_node_by_node(dra: Dra, namespace: str) -> None:
+def test_a_mixed_cluster_is_reported_node_by_node(dra: Dra, namespace: str) -> None:
     # 1. All nodes that have the resource have it by DRA: whoever applies is warned.
     dra.installed.eventually(dra.warns, "the DeviceClass is known")
 

@@ -192,7 +192,9 @@ def test_the_claim_that_the_scheduler_makes_is_not_counted_beside_its_pod(
     classes.api.delete(f"resourceslice/{node}")
 
 
-def test_a_driver_that_nobody_knows_is_told_by_what_it_offers(classes: Installed, namespace: str, tenant: str) -> None:
+def test_an_unknown_driver_is_recognised_by_what_it_offers(
+    classes: Installed, namespace: str, tenant: str
+) -> None:
     classes.api.apply(a_device_class("odd", "device.driver == 'accel.example.com'").json())
     pods = [asking(name, "deviceclass.resource.kubernetes.io/odd", 3) for name in ("before", "after")]
     classes.eventually(lambda: not classes.create(pods[0], namespace, dry_run=True).code, "the class")

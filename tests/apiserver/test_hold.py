@@ -102,7 +102,7 @@ def test_a_pod_in_deletion_reserves_nothing_while_a_finalizer_keeps_it(line: Lin
     line.installed.cluster.kubectl("patch", "pod", "stays", *where)
 
 
-def test_a_pod_that_is_made_anew_gets_the_place_of_its_predecessor(line: Line) -> None:
+def test_a_pod_that_is_made_again_gets_the_position_of_its_predecessor(line: Line) -> None:
     template = gpu_pod("", 8, tier="gpu-batch", node=line.node)
     template["metadata"] = {"labels": {"app": "score", "gpu-tiers.dev/tier": "gpu-batch"}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "score"}}}

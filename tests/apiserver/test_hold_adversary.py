@@ -114,7 +114,7 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
     assert [each["used"] for each in line.status()["usage"]] == ["2"]
 
 
-def test_whom_its_pods_say_they_are_of_is_told_only_where_it_can_be_a_name(line: Attacked) -> None:
+def test_the_owner_that_its_pods_name_is_shown_only_where_it_can_be_a_name(line: Attacked) -> None:
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     forged = line.made_by(line.pod("forged"), "Job\n  free: 64 GPUs", "x", "0c5e1b1a-5f0c-4e0c-9d5c-000000000001")

@@ -110,7 +110,7 @@ def test_a_daemonsets_pod_waits_as_an_unavailable_one(line: Line) -> None:
     line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
 
 
-def test_the_deadline_of_a_held_job_ends_it_and_the_line_goes_on(line: Line) -> None:
+def test_the_deadline_of_a_queued_job_ends_it_and_the_queue_goes_on(line: Line) -> None:
     one_is_there(line)
     job = line.job("short", pods=2)
     job["spec"]["activeDeadlineSeconds"] = 3
@@ -166,7 +166,7 @@ def test_a_cronjob_that_forbids_skips_a_run_while_one_waits(line: Line) -> None:
     line.installed.eventually(lambda: len(line.running()) == 1, "the run that waited")
 
 
-def test_a_held_pod_takes_the_room_of_a_disruption_budget(line: Line) -> None:
+def test_a_queued_pod_takes_the_room_of_a_disruption_budget(line: Line) -> None:
     one_is_there(line, gpus=4)
     applied(line, "ReplicaSet", "score", 4, replicas=2)
     line.installed.eventually(lambda: len(line.running()) == 2, "one of them")
@@ -192,7 +192,7 @@ def evicted(line: Line, pod: str) -> str:
     return line.installed.cluster.kubectl("create", place, "-f", "-", input=json.dumps(eviction), check=False).stderr
 
 
-def test_the_claim_of_a_held_pod_is_there_and_pending(line: Line, devices_on: str) -> None:
+def test_the_claim_of_a_queued_pod_is_there_and_pending(line: Line, devices_on: str) -> None:
     one_is_there(line)
     line.create(a_claim_template("pair", 2).unplaced())
     line.create(claiming("asks", devices_on, resourceClaimTemplateName="pair"))
@@ -205,7 +205,7 @@ def test_the_claim_of_a_held_pod_is_there_and_pending(line: Line, devices_on: st
     assert "allocation" in claims()[0]["status"]
 
 
-def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
+def test_a_resourcequota_counts_queued_pods_in_full(line: Line) -> None:
     one_is_there(line)
     spec = {"hard": {"requests.nvidia.com/gpu": "10"}}
     line.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "native"}, "spec": spec})
@@ -254,7 +254,7 @@ def test_two_gates_are_opened_in_any_order(line: Line) -> None:
     assert line.waiting() == {"next"}, "the last took nothing of the total: it was counted there before"
 
 
-def test_our_gate_written_by_a_user_is_opened_where_nothing_is_held(
+def test_our_gate_written_by_a_user_is_opened_where_nothing_is_queued(
     installed: Installed, namespace: str, wide: str
 ) -> None:
     free = Line(installed, namespace, wide)

@@ -121,7 +121,7 @@ async def test_a_lease_that_was_made_again_empty_is_not_the_first(
     assert [term for each in replicas for term in each.terms].count(True) == 1
 
 
-async def test_an_empty_lease_was_held_by_nobody(client: Client, namespace: str, cluster: Cluster) -> None:
+async def test_an_empty_lease_has_no_holder(client: Client, namespace: str, cluster: Cluster) -> None:
     make_lease(cluster, namespace)
     replica = Replica(client, namespace, "a")
     await leading([replica])

@@ -84,7 +84,9 @@ def mistakes(installed: Installed, namespace: str, node: str) -> Iterator[str]:
     cluster.api.delete(f"tenantquota/{tenant}")
 
 
-def test_each_mistake_is_told_with_its_place(installed: Installed, namespace: str, node: str, mistakes: str) -> None:
+def test_each_mistake_is_reported_with_its_path(
+    installed: Installed, namespace: str, node: str, mistakes: str
+) -> None:
     answer = run(installed, "--output=json")
     assert (answer.exit_code, answer.stderr) == (0, ""), "warnings alone fail nobody"
     found = "\n".join(ours(answer, namespace, "lint-urgent", "zzz-lint"))
@@ -161,7 +163,7 @@ def test_a_rule_that_is_none(installed: Installed) -> None:
     )
 
 
-def test_a_gang_that_a_pod_alone_may_break_is_told_of_on_1_36(
+def test_a_gang_that_a_pod_alone_may_break_is_reported_on_1_36(
     installed: Installed, namespace: str, node: str, version: str
 ) -> None:
     apply_gang(installed, namespace, a_gang(version, "sweep", "gpu-batch", node))

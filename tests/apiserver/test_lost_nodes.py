@@ -78,7 +78,7 @@ def test_a_job_that_runs_in_another_cluster_books_nothing_here_and_frees_no_pod(
     assert "first" in sentence
 
 
-def test_a_job_that_runs_in_another_cluster_is_told_so(installed: Installed, namespace: str, tenant: str) -> None:
+def test_a_job_that_runs_in_another_cluster_says_so(installed: Installed, namespace: str, tenant: str) -> None:
     assert tenant
     assert installed.create(gpu_job("away", 8, managedBy="kueue.x-k8s.io/multikueue"), namespace).code == 0
     sentence = run(installed, "why-pending", "job/away", f"--namespace={namespace}").stdout

@@ -50,7 +50,7 @@ def test_nothing_else_of_a_namespace_is_asked_about(installed: Installed, namesp
     assert reviews(installed) == before
 
 
-def test_it_is_told_once_in_the_namespaces_events_and_found_by_lint_and_audit(
+def test_it_is_reported_once_in_the_namespaces_events_and_found_by_lint_and_audit(
     installed: Installed, namespace: str
 ) -> None:
     label(installed, namespace, "gpu-tiers.dev/mode=Enfroce")

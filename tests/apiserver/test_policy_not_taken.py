@@ -79,7 +79,7 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
 
 
 @pytest.mark.usefixtures("broken")
-def test_commands_answer_from_the_policy_in_force_and_say_so(installed: Installed, namespace: str) -> None:
+def test_commands_answer_from_the_active_policy_and_say_so(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
     since = installed.published["since"]
     for command in (
@@ -141,7 +141,7 @@ def test_once_it_is_mended_all_is_quiet(installed: Installed, broken: str) -> No
     assert run(installed, "posture").stderr == ""
 
 
-def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, good: str) -> None:
+def test_a_changed_policy_is_reported_until_a_replica_has_it(installed: Installed, good: str) -> None:
     changed = yaml.safe_dump(yaml.safe_load(good) | {"defaultTier": "gpu-batch"})
     patch = {"data": {"policy.yaml": changed}}
     installed.api.patch(f"configmap/{RELEASE}", patch, RELEASE)
@@ -193,7 +193,7 @@ AMISS = {
 
 @pytest.mark.usefixtures("tenant")
 @pytest.mark.parametrize(("name", "instead", "message"), AMISS.values(), ids=AMISS)
-def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
+def test_what_somebody_takes_from_under_an_active_policy_is_as_loud(
     installed: Installed, name: str, instead: Tree | None, message: str
 ) -> None:
     """No file changed: nothing is reloaded, and the replica goes on as before."""
@@ -217,7 +217,7 @@ def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
     assert installed.metric("gpu_tiers_policy_taken") == 1
 
 
-def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(installed: Installed, good: str) -> None:
+def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_active(installed: Installed, good: str) -> None:
     """No policy was ever published there, so the replicas have no earlier one to use."""
     installed.change_policy(with_another_value(good), result="failure")
     installed.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first"}}, RELEASE)

@@ -60,7 +60,7 @@ def nobody_leads(installed: Installed) -> bool:
     return not leads(installed)
 
 
-def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
+def test_a_preemption_while_nobody_leads_is_reported_once_by_who_leads_next(
     installed: Installed, namespace: str, node: str
 ) -> None:
     def outcomes() -> dict[str, str]:
@@ -94,7 +94,7 @@ def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
     assert counts == {"batch-1": 1, "batch-2": 1}
 
 
-def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
+def test_what_a_leader_had_begun_to_tell_when_it_died_is_reported_by_the_next(
     installed: Installed, namespace: str, node: str
 ) -> None:
     template = gpu_pod("", 2, tier="gpu-batch", node=node, restartPolicy="Never")

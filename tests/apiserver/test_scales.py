@@ -148,7 +148,7 @@ def leaderworkerset(name: str, groups: int) -> Tree:
     }
 
 
-def test_groups_beyond_the_first_are_let_in_as_far_as_they_fit(gangs: Scaled) -> None:
+def test_groups_beyond_the_first_are_admitted_as_far_as_they_fit(gangs: Scaled) -> None:
     gangs.apply(pytorchjob("first", 4))
     assert gangs.apply(leaderworkerset("llm", 0)) == ""
     assert gangs.scale("leaderworkerset/llm", 1) == ""

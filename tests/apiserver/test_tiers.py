@@ -70,7 +70,7 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
         installed.api.delete("tenantquota/gamma")
 
 
-def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Installed, namespace: str) -> None:
+def test_a_quota_lowered_below_its_use_stays_active_and_says_so(installed: Installed, namespace: str) -> None:
     def quota(gpus: str) -> None:
         rows = [{"tier": "gpu-batch", "gpus": gpus}]
         installed.tenant("lowered", namespace, allowedTiers=["gpu-batch", "gpu-serving"], quotas=rows)

@@ -34,9 +34,7 @@ def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_com
     assert "no event tells of a refusal" not in answers[0]
 
 
-def test_of_each_evicted_pod_of_a_gang_is_told_who_took_its_gpus(
-    installed: Installed, namespace: str, node: str
-) -> None:
+def test_each_evicted_pod_of_a_gang_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
     line = Line(installed, namespace, node)
     line.create(line.job("sweep", pods=4, tier="gpu-batch"))
     installed.eventually(lambda: len(line.running()) == 4, "a full node")

@@ -10,7 +10,7 @@ ABOUT = yaml.safe_load((CHART / "Chart.yaml").read_text())
 CRD = yaml.safe_load((CHART / "crds" / "tenantquotas.gpu-tiers.dev.yaml").read_text())
 
 
-def test_the_crd_is_told_as_it_is_with_an_example_that_has_its_fields() -> None:
+def test_the_crd_is_shown_with_an_example_that_has_its_fields() -> None:
     (crd,) = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
     (version,) = CRD["spec"]["versions"]
     assert (crd["kind"], crd["name"]) == (CRD["spec"]["names"]["kind"], CRD["metadata"]["name"])

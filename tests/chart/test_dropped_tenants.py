@@ -64,7 +64,7 @@ def test_a_list_without_one_of_them_deletes_that_one_and_a_dry_run_says_so_befor
     assert two.names("tenantquota") == ["alpha", "by-hand"]
 
 
-def test_what_helm_would_keep_or_has_from_another_value_is_not_told_of(release: Release) -> None:
+def test_what_helm_would_keep_or_has_from_another_value_is_not_reported(release: Release) -> None:
     release.install(tenants=[ALPHA], extraObjects=[OTHER_OBJECT])
     release.cluster.api.annotate("tenantquota/alpha", {"helm.sh/resource-policy": "keep"})
     assert "deletes" not in release.upgrade(extraObjects=[OTHER_OBJECT]).stdout

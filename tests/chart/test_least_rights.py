@@ -383,7 +383,7 @@ TAKEN_FOR_ENDED: dict[str, Manifest] = {
 
 
 @pytest.mark.usefixtures("asleep")
-def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(release: Release) -> None:
+def test_it_may_say_why_a_queued_pod_waits_and_change_nothing_else_of_its_status(release: Release) -> None:
     kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     reads = "reads-statuses"  # kubectl reads what it patches, the webhook does not
     kubectl("create", "clusterrole", reads, "--verb=get", "--resource=pods/status")

@@ -134,7 +134,7 @@ def test_the_secret_is_empty_so_that_an_upgrade_leaves_it_alone(chart: Chart) ->
 
 
 @pytest.mark.parametrize("kind", ["PriorityClass", "CustomResourceDefinition"])
-def test_what_outlives_the_release_is_kept(chart: Chart, kind: str) -> None:
+def test_what_outlives_the_release_stays(chart: Chart, kind: str) -> None:
     for each in chart.of(kind):
         assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
@@ -241,7 +241,7 @@ def test_the_webhook_that_opens_gates_is_known_by_its_user(render: Render, value
     assert policy["matchConditions"][1]["expression"] == f"request.userInfo.username != '{user}'"
 
 
-def test_one_lease_of_the_release_is_read_and_held(chart: Chart) -> None:
+def test_one_lease_of_the_release_is_read_and_renewed(chart: Chart) -> None:
     leased, made = (rule for rule in rules(chart) if "leases" in rule["resources"])
     assert (leased["resourceNames"], leased["verbs"], made["verbs"]) == (["gpu-tiers"], ["get", "update"], ["create"])
     assert all(rule in chart.one("Role")["rules"] for rule in (leased, made)), "not cluster-wide"
@@ -310,7 +310,7 @@ def test_the_pod_meets_the_restricted_pod_security_standard(chart: Chart) -> Non
         }
 
 
-def test_the_server_is_told_the_names_of_what_the_chart_made(chart: Chart) -> None:
+def test_the_server_gets_the_names_of_what_the_chart_made(chart: Chart) -> None:
     options = dict(each.removeprefix("--").split("=") for each in container(chart.one("Deployment"))["args"][1:])
     assert options["service"] == chart.one("Service")["metadata"]["name"]
     assert chart.one("Secret", options["secret"])

@@ -44,7 +44,7 @@ def test_what_gets_slower_misses_its_goal(slow: str, goal: str) -> None:
     assert verdicts(slowed(100, slow))[goal] == "MISSED"
 
 
-def test_every_goal_is_drawn_and_told_in_words() -> None:
+def test_every_goal_is_drawn_and_described() -> None:
     image = ET.fromstring(picture(STORED))  # noqa: S314 - our own
     dashed = [line for line in image.iter(f"{SVG}line") if "stroke-dasharray" in line.attrib]
     assert len(dashed) == sum(len(panel.goals) for panel in PANELS)
@@ -52,7 +52,7 @@ def test_every_goal_is_drawn_and_told_in_words() -> None:
     assert [bar.label for panel in PANELS for bar in panel.bars if bar.label not in slower] == []
 
 
-def test_whoever_was_told_to_try_again_is_counted() -> None:
+def test_refusals_to_try_again_are_counted() -> None:
     key = STORED.runs[0].figures[0].key
     again = Measured("v1.37.1", [Run(1, [Figure(key, 10, 5, 9, 2), *each.figures[1:]]) for each in STORED.runs])
     assert f"{key.case} ({2 * len(STORED.runs)} told to try again)" in "\n".join(tables(again).values())

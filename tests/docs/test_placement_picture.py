@@ -26,7 +26,7 @@ def test_a_gang_in_two_racks_crosses_and_one_without_a_node_waits() -> None:
     assert layouts().numbers(places) == Numbers(nodes=2, crossing=1, stranded=8, waiting=1)
 
 
-def test_the_kept_run_shows_what_the_page_says() -> None:
+def test_the_stored_run_shows_what_the_page_says() -> None:
     """Packed gangs lie in one rack each and leave room for the large one, in every run."""
     for places in STORED.runs["Pack"]:
         assert STORED.numbers(places) == Numbers(nodes=12, crossing=0, stranded=0, waiting=0)

@@ -104,7 +104,7 @@ def test_every_moment_is_named_in_its_order() -> None:
     ]
 
 
-def test_who_can_t_see_it_is_told_the_same() -> None:
+def test_who_can_t_see_it_reads_the_same() -> None:
     image = parsed(USUAL)
     description = image.findtext(f"{SVG}desc") or ""
     assert image.findtext(f"{SVG}title")

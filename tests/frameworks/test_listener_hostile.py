@@ -116,7 +116,7 @@ def test_a_request_within_an_evaluation_does_not_wait_for_its_end(tmp_path: Path
     assert took < 15
 
 
-def test_a_full_disk_is_told_at_once_and_training_goes_on(tmp_path: Path, row: Row) -> None:
+def test_a_full_disk_is_reported_at_once_and_training_goes_on(tmp_path: Path, row: Row) -> None:
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"save_strategy": "no"}})
     small = work.folder / "out"
     small.mkdir(parents=True)

@@ -34,7 +34,7 @@ async def an_account_that_somebody_edited_books_nothing(cluster: Cluster) -> Non
 
 
 @STORIES.of("horizon", replaced(rebuilding.Rebuilding, "_seconds_under_way", lambda *_: 0.0))
-async def a_rebuild_from_nothing_waits_for_every_create_that_was_let_in(cluster: Cluster) -> None:
+async def a_rebuild_from_nothing_waits_for_every_create_that_was_admitted(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 1)
     assert await cluster.ask("A", replica) == YES
     await leader.kill()
@@ -178,7 +178,7 @@ def _in_any_slot(self: Any, _: object, entry: Entry) -> list[Entry]:
 
 
 @STORIES.of("oneheir", replaced(draft.Draft, "_tries", _in_any_slot))
-async def a_victim_has_one_heir(cluster: Cluster) -> None:
+async def a_victim_has_one_replacement(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 1)
     leader.client.view(PODS).flow()
     assert await cluster.ask("V", replica, controller="rs") == YES
@@ -193,12 +193,12 @@ async def a_victim_has_one_heir(cluster: Cluster) -> None:
 _PARTS = SlotSums._parts
 
 
-def _nothing_by_heirs(self: SlotSums, entry: Entry, *more: str) -> Any:
+def _nothing_by_replacements(self: SlotSums, entry: Entry, *more: str) -> Any:
     return _PARTS(self, structs.replace(entry, wants=()) if entry.slot else entry, *more)
 
 
-@STORIES.of("link", replaced(SlotSums, "_parts", _nothing_by_heirs))
-async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
+@STORIES.of("link", replaced(SlotSums, "_parts", _nothing_by_replacements))
+async def a_replacement_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
     """And alone once its victim is gone."""
     leader, replica = await opened(cluster, 3)
     leader.client.view(PODS).flow()
@@ -217,7 +217,7 @@ async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
     passes(story)
 
 

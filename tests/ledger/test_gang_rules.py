@@ -158,7 +158,7 @@ async def _unproved(*_: object) -> bool:
 
 
 @STORIES.of("proof", replaced(Proof, "is_nothing", _unproved))
-async def an_aged_promise_goes_only_where_its_workload_is_proved_not_to_exist(cluster: Cluster) -> None:
+async def an_aged_reservation_goes_only_where_its_workload_is_proved_not_to_exist(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")
@@ -270,7 +270,7 @@ async def joined(cluster: Cluster, replica: Process, name: str, group: str, size
 
 
 @STORIES.of("group", replaced(rewrite, "_largest", lambda _: ()))
-async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
+async def a_group_without_a_workload_is_admitted_whole_with_its_first_pod(cluster: Cluster) -> None:
     """The group has its slot while one of its pods exists, and loses it with the last."""
     leader, replica = await opened(cluster, 4)
     assert await joined(cluster, replica, "g0", "g", 3) == YES

@@ -56,7 +56,7 @@ async def a_leader_that_knows_a_booking_reads_whether_it_still_stands(cluster: C
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
     passes(story)
 
 

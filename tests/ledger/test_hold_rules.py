@@ -85,7 +85,7 @@ async def _at_whatever_version(self: Process, _: str, pod: Any) -> None:
 
 
 @STORIES.of("version", replaced(Process, "open_gate", _at_whatever_version))
-async def a_pod_that_has_changed_is_looked_at_anew(cluster: Cluster) -> None:
+async def a_pod_that_has_changed_is_looked_at_again(cluster: Cluster) -> None:
     """The pod asks for more by now; in a cluster it would have got a node selector, and so count on another row."""
     leader = await holding(cluster, 1)
     leader.client.hold("PATCH")
@@ -134,7 +134,7 @@ def _in_any_slot(self: Draft, _: object, entry: Any) -> list[Any]:
 
 
 @STORIES.of("one heir", replaced(Draft, "_tries", _in_any_slot))
-async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cluster: Cluster) -> None:
+async def a_slot_is_taken_once_also_while_the_gate_of_its_replacement_is_still_shut(cluster: Cluster) -> None:
     leader = await holding(cluster, 3)
     await cluster.gated("A", controller="rs")
     await cluster.gated("B")
@@ -152,7 +152,7 @@ async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cl
 
 
 @STORIES.of("lapsed", replaced(EndedPods, "put", lambda *_: None))
-async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(cluster: Cluster) -> None:
+async def gpus_reserved_for_another_are_not_taken_by_a_pod_that_lost_its_own_to_the_queue(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A", controller="mine")
     await cluster.gated("B", controller="yours")
@@ -171,7 +171,7 @@ async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(clust
 
 
 @STORIES.of("in vain", replaced(queue_booking, "whole_shortfall", lambda *_: None))
-async def who_waits_in_vain_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
+async def a_workload_that_can_never_fit_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
     """Else nobody kept anything any more as soon as its time had ended."""
     await holding(cluster, 2, reserveSeconds=60)
     await cluster.gated("A")
@@ -235,7 +235,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
 
 
 @STORIES.of("successor", replaced(draft, "_is_replaceable", lambda _: False))
-async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
+async def a_pod_that_is_made_again_takes_the_position_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
     await cluster.time(1)
@@ -252,7 +252,7 @@ async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cl
 
 
 @STORIES.of("keep", replaced(EndedPods, "put", lambda *_: None))
-async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next(cluster: Cluster) -> None:
+async def the_position_of_a_deleted_pod_is_reserved_until_its_controller_makes_the_next(cluster: Cluster) -> None:
     """A StatefulSet, and a Deployment that recreates, make it only when the old one is gone."""
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
@@ -302,7 +302,7 @@ async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Clu
 
 
 @STORIES.of("no queue", replaced(EndedPods, "forget_all", lambda *_: None))
-async def a_place_is_not_kept_beside_the_pod_that_came_while_nobody_queued(cluster: Cluster) -> None:
+async def a_position_is_not_reserved_next_to_a_pod_that_came_while_nobody_queued(cluster: Cluster) -> None:
     """Both would count, until the time of the place is over."""
     leader = await holding(cluster, 3)
     await cluster.gated("A", controller="job")

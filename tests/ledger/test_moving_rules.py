@@ -86,7 +86,7 @@ async def _nothing_carried(*_: object) -> tuple[()]:
 
 
 @STORIES.of("carry", replaced(Moving, "_carried", _nothing_carried))
-async def what_was_promised_in_the_old_ledger_moves_with_the_namespace(cluster: Cluster) -> None:
+async def reservations_of_the_old_ledger_move_with_the_namespace(cluster: Cluster) -> None:
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
     cluster.namespace("n", "beta")
@@ -207,7 +207,7 @@ def _only_its_own(self: Any, *args: Any) -> Any:
 
 
 @STORIES.of("replaced", replaced(Restoring, "begin", _only_its_own))
-async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster: Cluster) -> None:
+async def reservations_of_a_deleted_tenant_quota_move_with_its_namespace(cluster: Cluster) -> None:
     """The TenantQuota is made again at the moment in which its namespace is given to another."""
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
@@ -310,7 +310,7 @@ async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: 
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
     passes(story)
 
 

@@ -89,7 +89,7 @@ def _remembering(self: Any, found: Any) -> None:
 
 
 @STORIES.of("unbroken", replaced(Versions, "listed", _remembering))
-async def a_watch_that_began_anew_remembers_nothing(cluster: Cluster) -> None:
+async def a_watch_that_began_again_remembers_nothing(cluster: Cluster) -> None:
     leader, replica = await opened(cluster)
     await broken(cluster, leader, replica)
     await cluster.never("A")
@@ -142,7 +142,7 @@ def _first_for_ever(self: Any, name: str) -> float:
 
 
 @STORIES.of("first", replaced(Rebuilding, "_seconds_under_way", _first_for_ever))
-async def who_led_first_remembers_nothing_more_once_its_watch_began_anew(cluster: Cluster) -> None:
+async def who_led_first_remembers_nothing_more_once_its_watch_began_again(cluster: Cluster) -> None:
     leader, replica = await opened(cluster)
     await broken(cluster, leader, replica)
     await cluster.store("A")
@@ -176,7 +176,7 @@ async def no_list_of_all_pods_is_handed_on_after_a_newer_one_of_a_namespace(clus
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
     passes(story)
 
 

@@ -156,7 +156,7 @@ async def test_a_booking_whose_write_fails_is_booked_once(fate: Fate) -> None:
 
 
 @in_virtual_time
-async def test_who_replaces_whom_is_known_of_a_tenant_quota_that_is_made_again() -> None:
+async def test_replacements_are_known_of_a_tenant_quota_that_is_made_again() -> None:
     cluster = Cluster()
     cluster.tenant("alpha", 1)
     cluster.namespace("n", "alpha")

@@ -126,7 +126,7 @@ def test_without_a_listener_nothing_is_waited_for(pods: Together) -> None:
     assert FAILED not in seen.events()
 
 
-def test_a_save_that_is_never_confirmed_is_told(pods: Together) -> None:
+def test_a_save_that_is_never_confirmed_is_reported(pods: Together) -> None:
     seen = pods["in-vain"]
     wait_until(lambda: FAILED in seen.events(), SECONDS, "the event")
     assert 5 <= seen.seconds < GRACE

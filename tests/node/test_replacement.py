@@ -64,7 +64,7 @@ def batch(name: str, gpus: int, annotations: Tree) -> Tree:
 
 
 @pytest.mark.usefixtures("quota")
-def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, namespace: str) -> None:
+def test_the_victim_comes_back_and_its_questions_are_answered(node: NodeCluster, namespace: str) -> None:
     create(node, namespace, batch("score", GPUS, FAILING))
     wait_until(lambda: [each["status"]["phase"] for each in pods(node, namespace)] == ["Running"], SECONDS, "its pod")
     (victim,) = (each["metadata"]["name"] for each in pods(node, namespace))

@@ -89,7 +89,7 @@ def rights_to_read(node: NodeCluster) -> Iterator[None]:
     node.api.delete("clusterrolebinding/reads")
 
 
-def test_uninstall_leaves_no_webhook_and_no_held_pod_behind(
+def test_uninstall_leaves_no_webhook_and_no_gated_pod_behind(
     release: Release, node: NodeCluster, namespace: str, queued_pod: str
 ) -> None:
     release.uninstall()

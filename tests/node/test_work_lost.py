@@ -78,7 +78,7 @@ def lost(node: NodeCluster, tier: str) -> float:
     return metric(node, "gpu_tiers_lost_gpu_seconds_total", victim_tier=tier, preemptor_tier="gpu-training")
 
 
-def test_what_is_told_to_be_lost_is_what_the_pods_know_of_it(
+def test_what_is_reported_to_be_lost_is_what_the_pods_know_of_it(
     node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Config
 ) -> None:
     publish_programs(node, namespace)

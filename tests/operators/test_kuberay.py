@@ -86,7 +86,7 @@ def fails_at_its_deadline(team: Team, field: str, **spec: object) -> None:
     team.eventually(lambda: "DeadlineExceeded" in reason(), "its end")
 
 
-def test_the_pods_of_a_rayjob_that_failed_while_held_get_no_gpus(full: Team) -> None:
+def test_the_pods_of_a_rayjob_that_failed_while_queued_get_no_gpus(full: Team) -> None:
     fails_at_its_deadline(full, "activeDeadlineSeconds")
     full.makes_room()
     full.shows("total 0/8")

@@ -320,7 +320,7 @@ def test_of_equal_trainings_kueue_alone_evicts_the_one_that_it_admitted_last(pai
     assert {boost for _, boost in pairs.boosts()} == {""}
 
 
-def test_told_what_it_costs_kueue_evicts_the_one_that_has_just_saved(
+def test_kueue_reads_the_cost_and_evicts_the_one_that_has_just_saved(
     team: Team, pairs: Pairs, hearing: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In 20 of 20 queues, and the one that it would have evicted alone has saved 50 minutes ago."""

@@ -68,7 +68,7 @@ def test_a_group_that_restarts_keeps_its_place(team: Team) -> None:
     team.shows("gpu-training 0/8, total 16/16")
 
 
-def test_each_role_of_a_disaggregated_set_is_let_in_whole_or_not_at_all(team: Team) -> None:
+def test_each_role_of_a_disaggregated_set_is_admitted_whole_or_not_at_all(team: Team) -> None:
     assert team.apply(a_disaggregated_set("llama", prefill=1, decode=2)) == ""
     team.runs(6)
     assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}

@@ -55,7 +55,7 @@ def test_a_sibling_changes_no_answer(pod: Tree, policy: TierPolicy) -> None:
 
 @pytest.mark.parametrize("job", JOBS, ids=["gang", "shards"])
 @pytest.mark.parametrize("policy", TAKEN, ids=range(len(TAKEN)))
-def test_indexed_pods_are_told_apart_where_that_matters(job: Any, policy: TierPolicy) -> None:
+def test_indexed_pods_are_distinguished_where_that_matters(job: Any, policy: TierPolicy) -> None:
     pod = a_pod().running("torchrun", "train.py").asking().owned_by(job)
     after, alone = asyncio.run(answers(World().sent(pod), [job], policy))
     assert [each.response for each in after] == [each.response for each in alone]

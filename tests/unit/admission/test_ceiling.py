@@ -64,7 +64,7 @@ async def test_system_node_critical_is_no_way_round_the_ceiling() -> None:
     )
 
 
-async def test_a_class_below_the_ceiling_is_kept() -> None:
+async def test_a_class_below_the_ceiling_stays() -> None:
     world = World(a_tenant(maxTier="gpu-serving"))
     world.known.live["house"] = PriorityClass("house", 50)
     assert (await world.create(a_pod().asking().of_class("house"))).allowed

@@ -138,7 +138,7 @@ async def test_a_pod_that_names_a_claim_twice_holds_it_once() -> None:
     assert (await World(ALPHA, a_claim(count=4)).create(pod)).allowed
 
 
-async def test_a_pod_is_not_demoted_for_a_claim_that_is_held_already() -> None:
+async def test_a_pod_is_not_demoted_for_a_claim_that_is_in_use_already() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("4", tier="gpu-training")
     world = World(tenant, a_claim(count=4), JOB)
     first, second = [await world.create(a_claiming_pod(claim="gpus").owned_by(JOB)) for _ in range(2)]
@@ -156,7 +156,7 @@ async def test_claims_of_one_name_in_two_namespaces_are_two() -> None:
     assert "the total is at 3 of 4 GPUs; this pod asks for 3." in answer.sentence
 
 
-async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> None:
+async def test_a_pod_is_admitted_with_what_its_claims_ask_for_and_keeps_that() -> None:
     world = World(ALPHA, a_claim(count=2))
     pod = sharing().annotated({CLAIMED: "gpu=9"})
     made = world.stored((await world.mutate(pod)).patched)
@@ -168,7 +168,7 @@ async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> 
         assert "but it was gpu=2" in (await world.update(made, changed)).sentence
 
 
-async def test_a_claim_that_is_made_anew_while_the_booking_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claim_that_is_made_again_while_the_booking_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
     world, book = World(ALPHA, a_claim(count=1)), CountedLedger.book
 
     async def made_again(ledger: CountedLedger, booking: Booking, **options: bool) -> object:

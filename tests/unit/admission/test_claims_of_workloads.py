@@ -43,7 +43,7 @@ async def test_a_job_that_no_wait_would_make_fit() -> None:
     )
 
 
-async def test_a_job_that_fits_is_told_its_tier() -> None:
+async def test_a_job_that_fits_reads_its_tier() -> None:
     answer = await World(ALPHA, a_claim_template(count=3)).validate(a_pytorchjob(a_claiming_pod(), workers=2))
     assert answer.allowed
     assert answer.warnings == [evicts_nobody("gpu-training")]
@@ -209,7 +209,7 @@ async def test_a_claim_that_templates_share_counts_once() -> None:
     assert "this PyTorchJob asks for 7 in all" in answer.sentence
 
 
-async def test_a_claim_that_is_held_already_needs_no_room() -> None:
+async def test_a_claim_that_is_in_use_already_needs_no_room() -> None:
     world = World(ALPHA, a_claim(count=4))
     pod = a_claiming_pod(claim="gpus").of_tier("gpu-training")
     assert (await world.create(pod)).allowed

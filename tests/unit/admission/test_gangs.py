@@ -55,7 +55,7 @@ GANGS = {
 
 
 @pytest.mark.parametrize("gang", GANGS.values(), ids=GANGS.keys())
-async def test_a_gang_that_was_let_in_gets_all_of_its_pods_and_no_other_gets_in(gang: WorkloadBuilder) -> None:
+async def test_a_gang_that_was_admitted_gets_all_of_its_pods_and_no_other_gets_in(gang: WorkloadBuilder) -> None:
     pods = list(pods_of(gang))
     total = sum(map(asked, pods))
     tenant = a_tenant().allowing(str(total))
@@ -99,7 +99,7 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     )
 
 
-async def test_a_gang_that_grows_is_told_that_pods_that_run_keep_their_tier() -> None:
+async def test_a_gang_that_grows_reads_that_pods_that_run_keep_their_tier() -> None:
     two, four = (a_pytorchjob(a_pod().asking(1), workers=count) for count in (2, 4))
     world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-training").allowing("8"), two)
     assert (await world.create(a_pod(name="other").asking(1).of_tier("gpu-training"))).allowed
@@ -299,7 +299,7 @@ GROUPS = {"coscheduling": COSCHEDULED, "Volcano": VOLCANOS, "Kubernetes": NATIVE
 
 
 @pytest.mark.parametrize("system", MEMBERS)
-async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> None:
+async def test_a_group_of_pods_is_admitted_whole_with_the_first(system: str) -> None:
     member = MEMBERS[system].asking(2)
     small = World(a_tenant().allowing("7"), GROUPS.get(system, a_namespace()))
     refused = await small.create(member)

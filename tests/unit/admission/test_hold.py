@@ -13,7 +13,7 @@ def says_it_waits(answer: Answer) -> bool:
     return any("is queued" in each for each in answer.warnings)
 
 
-async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
+async def test_nobody_reads_that_pods_wait_which_name_their_node() -> None:
     """They take no gate, so they are refused until there is room."""
     world = World(a_tenant(onExceed="Hold").allowing("2"))
     assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
@@ -25,7 +25,7 @@ async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
     assert elsewhere.warnings[-1].endswith("so its pods are queued (onExceed: Hold)")
 
 
-async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
+async def test_who_makes_a_pod_alone_reads_that_it_waits() -> None:
     """The pods of a workload need no such sentence, because its author read it at apply."""
     owner = a_replicaset()
     world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
@@ -100,7 +100,7 @@ async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_
     assert [(each.workload, each.rank) for each in booked] == [("", QUEUE), (job.json()["metadata"]["uid"], QUEUE)]
 
 
-async def test_who_applies_a_workload_is_told_of_what_the_queue_reserves() -> None:
+async def test_who_applies_a_workload_reads_what_the_queue_reserves() -> None:
     """Its row has room but for that, which is for a workload of the same tier."""
     world = World(a_tenant(onExceed="Hold").allowing("4"))
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
@@ -117,7 +117,7 @@ async def test_who_applies_a_workload_is_told_of_what_the_queue_reserves() -> No
     assert not any("are queued" in each for each in higher.warnings), "it comes before those that wait"
 
 
-async def test_a_cronjob_is_told_of_its_runs() -> None:
+async def test_a_cronjob_reads_of_its_runs() -> None:
     world = World(a_tenant(onExceed="Hold").allowing("2"))
     assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
     template = {"spec": {"template": a_pod().asking(1).template()}}

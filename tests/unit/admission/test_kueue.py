@@ -330,7 +330,7 @@ class TestPods:
             "metadata.labels[kueue.x-k8s.io/priority-class]: gpu-training contradicts the tier of the pods, gpu-batch"
         )
 
-    async def test_a_controllers_pod_is_not_held_to_it(self) -> None:
+    async def test_a_controllers_pod_is_exempt(self) -> None:
         owner = a_deployment()
         pod = a_pod().asking().of_tier("gpu-batch").labelled({**QUEUED, CLASS: "gpu-training"}).owned_by(owner)
         assert (await a_world(owner).create(pod)).allowed

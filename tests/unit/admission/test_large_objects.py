@@ -103,7 +103,7 @@ async def test_what_is_too_large_is_left_as_it_is_and_then_refused_with_a_senten
     assert (await world.validate(world.stored(pod))).sentence.endswith(message)
 
 
-async def test_gpus_are_counted_in_all_containers_and_the_type_is_told_by_the_first() -> None:
+async def test_gpus_are_counted_in_all_containers_and_the_type_follows_from_the_first() -> None:
     world = World(ALPHA)
     crowd = with_crowd(400, resources={"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}})
     refused = await world.validate(world.stored((await world.mutate(crowd)).patched))

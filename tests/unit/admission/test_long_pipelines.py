@@ -22,7 +22,7 @@ def _applied(version: str, kind: str, spec: Tree) -> Tree:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "long", "namespace": "team-alpha"}, "spec": spec}
 
 
-async def test_a_long_pipeline_is_let_in_for_its_pods_are_judged_one_by_one() -> None:
+async def test_a_long_pipeline_is_admitted_for_its_pods_are_judged_one_by_one() -> None:
     answer = await World(a_tenant().allowing("4")).validate(a_pipeline(300))
     assert (answer.allowed, answer.audit["tier"]) == (True, "gpu-training")
 

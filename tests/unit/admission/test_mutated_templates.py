@@ -81,7 +81,7 @@ async def test_what_a_controller_makes_keeps_its_template() -> None:
     assert (await a_world(owner).mutate(made)).patch == []
 
 
-async def test_the_class_during_adoption_is_the_one_in_force() -> None:
+async def test_the_class_during_adoption_is_the_active_one() -> None:
     world = World(policy=a_policy(templates="Mutate", adoption=True))
     assert written((await world.mutate(a_job())).patched["spec"]["template"]) == "gpu-batch-nonpreempting"
 

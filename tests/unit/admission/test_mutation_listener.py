@@ -91,7 +91,7 @@ async def test_pythonpath(name: str) -> None:
     assert [each for each in names if each in {each["name"] for each in before}] == [each["name"] for each in before]
 
 
-async def test_another_folder_is_told_and_a_run_of_one_s_own_stays() -> None:
+async def test_another_folder_is_reported_and_a_run_of_one_s_own_stays() -> None:
     env = [{"name": "GPU_TIERS_RUN", "value": "my-run"}]
     pod = a_pod().asking(env=env).owned_by(JOB).annotated(LISTENS | {f"{KIND}-path": "/data/hook"})
     assert environment(await mutated(pod)) == {
@@ -134,7 +134,7 @@ OBSTACLES: dict[str, tuple[PodBuilder, str]] = {
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
-async def test_where_it_can_t_be_nothing_is_written_and_somebody_is_told(name: str) -> None:
+async def test_where_it_can_t_be_nothing_is_written_and_somebody_is_warned(name: str) -> None:
     pod, reason = OBSTACLES[name]
     world = World(JOB)
     answer = await world.mutate(pod.owned_by(JOB).annotated(LISTENS))

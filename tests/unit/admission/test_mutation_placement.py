@@ -181,7 +181,7 @@ async def test_the_pods_of_a_group_that_serves_together_are_not_spread() -> None
     assert found.said.endswith("the pod is one of a gang, by its label leaderworkerset.sigs.k8s.io/name")
 
 
-async def test_replicas_without_a_label_can_not_be_told_from_others() -> None:
+async def test_replicas_without_a_label_can_not_be_distinguished_from_others() -> None:
     found = await placed(a_pod().asking().of_tier("gpu-serving"), tier="gpu-serving", **SPREAD)
     assert found.said == "Spread changes nothing: no label is known that its replicas alone bear"
 

@@ -112,7 +112,7 @@ async def test_a_daemonsets_pod_stays_with_the_scheduler_that_it_was_made_for() 
     assert pod["spec"]["schedulerName"] == DEFAULT
 
 
-async def test_kai_is_told_queue_and_that_a_tier_may_be_evicted() -> None:
+async def test_kai_reads_its_queue_and_that_a_tier_may_be_evicted() -> None:
     pod = await scheduled(POD, **KAI)
     assert pod["spec"]["schedulerName"] == "kai-scheduler"
     assert pod["metadata"]["labels"][KAI_QUEUE] == "research"
@@ -132,7 +132,7 @@ async def test_a_tier_below_ones_that_evict_nobody_is_not_preemptible() -> None:
     assert PREEMPTIBILITY not in pod["metadata"]["labels"]
 
 
-async def test_a_pod_that_names_kai_is_told_so_under_any_policy() -> None:
+async def test_a_pod_that_names_kai_says_so_under_any_policy() -> None:
     labels = {KAI_QUEUE: "mine"}
     pod = POD.labelled(labels).having("spec.schedulerName", "kai-scheduler")
     world = World()

@@ -68,7 +68,7 @@ async def test_the_class_that_the_user_wrote_is_the_tier() -> None:
     assert patched["spec"]["priority"] == 400
 
 
-async def test_a_class_outside_the_tiers_is_kept_with_a_warning() -> None:
+async def test_a_class_outside_the_tiers_stays_with_a_warning() -> None:
     world = World()
     world.known.live["house"] = PriorityClass("house", 50)
     answer = await world.mutate(a_pod().asking().of_class("house").labelled({"app": "x"}))

@@ -17,7 +17,7 @@ async def test_whoever_labels_it_hears_of_a_mistake_in_every_mode(mode: str) -> 
     assert [record[0] for record in world.records] == ["validate"], "it is counted"
 
 
-async def test_a_new_one_with_labels_that_are_right_is_let_in_silently() -> None:
+async def test_a_new_one_with_labels_that_are_right_is_admitted_silently() -> None:
     alpha = a_tenant("alpha", namespaceSelector={"matchLabels": {"gpu-tiers.dev/tenant": "alpha"}})
     right = {"mode": "enforce", "default-tier": "gpu-batch", "tenant": "alpha"}
     space = a_namespace().labelled({f"gpu-tiers.dev/{name}": value for name, value in right.items()})

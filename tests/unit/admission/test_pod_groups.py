@@ -236,7 +236,7 @@ async def test_a_class_that_we_wrote_into_the_owners_template_is_nobodys_choice(
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
 
 
-async def test_a_kept_class_is_shared_by_group_and_pods() -> None:
+async def test_a_class_that_stays_is_shared_by_group_and_pods() -> None:
     """The Job controller copies the class of the Job's template to the group."""
     job = a_job(a_pod().asking().of_class("house-high"))
     group = a_podgroup().of_class("house-high").owned_by(job)

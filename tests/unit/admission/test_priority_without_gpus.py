@@ -110,7 +110,7 @@ async def test_nor_is_the_launcher_of_a_gang() -> None:
     assert answer.sentence == SENTENCE
 
 
-async def test_its_workload_is_told_at_once_and_an_old_one_may_still_be_changed() -> None:
+async def test_its_workload_is_reported_at_once_and_an_old_one_may_still_be_changed() -> None:
     world = World(ALPHA)
     before = a_deployment(CRITICAL)
     assert (await world.validate(before)).sentence == f"spec.template.{SENTENCE}"

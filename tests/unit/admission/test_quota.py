@@ -283,7 +283,7 @@ async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
     )
 
 
-async def test_a_kept_class_counts_as_the_tier_it_reaches() -> None:
+async def test_a_class_that_stays_counts_as_the_tier_it_reaches() -> None:
     world = World(a_tenant().allowing("1", tier="gpu-training"))
     pod = a_pod().asking("2").of_class("system-node-critical")
     assert "gpu-training allows 1 GPU" in (await world.create(pod)).sentence

@@ -41,7 +41,7 @@ def a_world(cached: str, now: str) -> tuple[World, Labelled]:
     return world, at_once
 
 
-async def test_a_pod_that_comes_after_the_label_gets_the_new_tier_whatever_is_kept() -> None:
+async def test_a_pod_that_comes_after_the_label_gets_the_new_tier_whatever_is_cached() -> None:
     world, at_once = a_world(cached="gpu-batch", now="gpu-serving")
     patched = (await world.mutate(POD)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-serving"

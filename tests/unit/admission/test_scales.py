@@ -109,7 +109,7 @@ async def test_none_are_left_out_on_the_wire() -> None:
         assert (answer.allowed, answer.warnings) == (True, [])
 
 
-async def test_what_is_elastic_is_let_in_by_the_pod() -> None:
+async def test_what_is_elastic_is_admitted_by_the_pod() -> None:
     """An autoscaler that asks for 4 gets the 3 that fit."""
     job = a_pytorchjob(a_pod().asking(2), workers=2).having("spec.elasticPolicy", {"minReplicas": 1, "maxReplicas": 9})
     world = World(a_tenant().allowing("6"), job)
@@ -122,7 +122,7 @@ async def test_what_is_elastic_is_let_in_by_the_pod() -> None:
     assert [each.allowed for each in made] == [True, True, True, False]
 
 
-async def test_a_leaderworkerset_is_told_that_not_all_groups_fit_now() -> None:
+async def test_a_leaderworkerset_reads_that_not_all_groups_fit_now() -> None:
     lws, job = a_leaderworkerset(1), a_pytorchjob(a_pod().asking(4), workers=2)
     world = World(a_tenant().allowing("20"), lws)
     for each in (lws, job):
@@ -177,7 +177,7 @@ async def test_a_count_that_is_none(replicas: object, sentence: str) -> None:
     assert used(world) == 0
 
 
-async def test_a_workload_that_is_gone_or_was_made_anew() -> None:
+async def test_a_workload_that_is_gone_or_was_made_again() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
     gone = await scale(World(a_tenant().allowing("8")), job, 4)
     assert gone.sentence == (

@@ -22,7 +22,7 @@ async def test_its_author_hears_of_a_mistake_in_every_mode(mode: str) -> None:
     assert [record[0] for record in world.records] == ["validate"], "it is counted"
 
 
-async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_that_policy_is_in_force() -> None:
+async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_that_policy_is_active() -> None:
     with_it = ONE.having("metadata.annotations", {"gpu-tiers.dev/checked-names": "gpu-training gold"})
     world = World(a_namespace())
     assert (await world.validate(with_it.having("spec.maxTier", "gold"), namespace="")).warnings == []
@@ -41,7 +41,7 @@ async def test_nothing_is_said_of_the_ranks_of_tiers_that_helm_brings_with_it() 
         assert (await world.validate(each, namespace="")).warnings, "by hand, and no tier is named platinum"
 
 
-async def test_a_good_one_is_let_in_silently() -> None:
+async def test_a_good_one_is_admitted_silently() -> None:
     assert (await World(a_namespace()).validate(ONE, namespace="")).warnings == []
 
 

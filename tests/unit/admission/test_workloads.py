@@ -76,7 +76,7 @@ async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "which"), [(3, "none"), (2, "not all")])
-async def test_it_is_told_whether_some_of_its_pods_can_start(gpus: int, which: str) -> None:
+async def test_it_reads_whether_some_of_its_pods_can_start(gpus: int, which: str) -> None:
     world = World(a_tenant().allowing("6", tier="gpu-batch"))
     assert (await world.create(a_pod().asking(4).of_tier("gpu-batch"))).allowed
     answer = await world.validate(a_deployment(a_pod().asking(gpus), replicas=2).of_tier("gpu-batch"))
@@ -148,7 +148,7 @@ async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before()
     assert 'unknown tier "gpu-nonsense"' in answer.sentence
 
 
-async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
+async def test_a_tenant_that_refuses_nothing_is_warned_all_the_same() -> None:
     answer = await World(a_tenant(onExceed="Warn").allowing("6", tier="gpu-training")).validate(
         a_pytorchjob(a_pod().asking(8))
     )
@@ -225,12 +225,12 @@ async def test_a_workload_above_the_ceiling() -> None:
     assert "gpu-training is not for tenant alpha; it may use gpu-batch, gpu-interactive." in answer.sentence
 
 
-async def test_a_hook_that_there_is_not_is_told_at_the_workload() -> None:
+async def test_a_hook_that_there_is_not_is_reported_at_the_workload() -> None:
     answer = await World().validate(a_pytorchjob().annotated({"gpu-tiers.dev/checkpoint": "telepathy"}))
     assert '"telepathy" is no kind of hook' in answer.sentence
 
 
-async def test_a_class_that_is_missing_is_told_at_the_workload() -> None:
+async def test_a_class_that_is_missing_is_reported_at_the_workload() -> None:
     world = World()
     del world.known.live["gpu-training"]
     assert (
@@ -255,7 +255,7 @@ async def test_a_replicaset_is_judged_by_its_deployments_label() -> None:
     assert answer.audit["tier"] == "gpu-training"
 
 
-async def test_a_kept_class_of_a_template_counts_as_the_tier_it_reaches() -> None:
+async def test_a_template_s_class_that_stays_counts_as_the_tier_it_reaches() -> None:
     owner = a_deployment(a_pod().asking(8).of_class("system-node-critical"))
     answer = await World(a_tenant().allowing("6", tier="gpu-training")).validate(owner)
     assert answer.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this Deployment asks for 8 in all.")
@@ -305,7 +305,7 @@ async def test_rays_autoscaler_writes_the_raycluster_itself_and_gets_the_workers
     assert any("the total allows 8 GPUs; this RayCluster asks for 12 in all." in each for each in answer.warnings)
 
 
-async def test_replicas_that_have_no_room_now_are_told_of_and_not_refused() -> None:
+async def test_replicas_that_have_no_room_now_are_reported_and_not_refused() -> None:
     """Its pods are booked one by one, so those that fit come."""
     few, more = a_deployment(a_pod().asking(2), replicas=1), a_deployment(a_pod().asking(2), replicas=3)
     world = World(a_tenant().allowing("8"))

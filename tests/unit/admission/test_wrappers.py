@@ -81,7 +81,7 @@ async def test_a_suspended_wrapper_books_nothing_until_it_is_released() -> None:
     assert "AppWrapper work asks for 8 GPUs" in released.sentence
 
 
-async def test_kueue_is_told_the_tier_on_the_wrapper_alone() -> None:
+async def test_kueue_reads_the_tier_on_the_wrapper_alone() -> None:
     world = World(policy=a_policy(kueue={"workloadPriorityClasses": True}))
     queued = WRAPPER.labelled({QUEUE: "research"})
     assert (await world.mutate(queued)).patched["metadata"]["labels"][CLASS] == "gpu-training"
@@ -92,7 +92,7 @@ async def test_kueue_is_told_the_tier_on_the_wrapper_alone() -> None:
 SINGLE = a_wrapper(carried(a_job(a_pod().running("torchrun", "train.py").asking(2), name="llm")), suspend=False)
 
 
-async def test_a_wrapper_of_one_pod_that_asks_for_more_is_told_of_as_the_wrapper() -> None:
+async def test_a_wrapper_of_one_pod_that_asks_for_more_is_reported_as_the_wrapper() -> None:
     world = World(a_tenant().allowing("4"))
     assert (await world.create(a_pod().running("torchrun").asking(3))).allowed
     larger = a_wrapper(carried(a_job(a_pod().running("torchrun", "train.py").asking(4), name="llm")))

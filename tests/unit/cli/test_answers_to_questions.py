@@ -29,7 +29,7 @@ def text(found: Explained | WhyPending, capsys: pytest.CaptureFixture[str], form
     return capsys.readouterr().out
 
 
-def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
+def test_a_workload_that_waits_is_explained_with_what_its_controller_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = Explained(
@@ -79,7 +79,7 @@ def test_the_mode_of_a_file_is_not_said_to_be_the_clusters(capsys: pytest.Captur
     assert "nothing is refused" not in output
 
 
-def test_a_guess_is_called_so_wherever_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guess_is_called_so_wherever_it_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     clue = Evidence(WorkloadType.TRAINING, 'its command ("torchrun")', Grade.Shown, "command")
     given = Assignment(None, "workload-type", Phrase("type-is", evidence=clue), clue)
     output = text(Explained(kind="Job", name="a", namespace="alpha", assignment=given, evidence=clue), capsys)
@@ -90,7 +90,7 @@ def test_a_guess_is_called_so_wherever_it_is_told(capsys: pytest.CaptureFixture[
 NO_CLASS = ClassShown("", 0, "PreemptLowerPriority")
 
 
-def test_a_pod_that_nobody_marked_is_told_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_that_nobody_marked_reads_why(capsys: pytest.CaptureFixture[str]) -> None:
     a_pod = {"kind": "Pod", "name": "a", "namespace": "alpha", "class_now": NO_CLASS}
     alone = text(Explained(**a_pod, left_alone="it asks for no GPU and no tier"), capsys)
     assert "decided by   nobody: gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in alone

@@ -149,7 +149,7 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
     assert lint_finds("webhook-silent", cluster) == []
 
 
-async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
+async def test_a_policy_that_was_broken_from_the_first_is_reported_with_its_mistakes() -> None:
     installed, policy, no_tiers = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
     report = check_report(ClusterSnapshot(policy, a_cluster().now, **running(installed=installed)))
     (result,) = [each for each in report.checks if each.name == "policy"]

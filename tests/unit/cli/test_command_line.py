@@ -200,7 +200,7 @@ def fits(word: str, line: str) -> bool:
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
-def test_a_mistake_is_told_with_what_to_write(arguments: tuple[str, ...], sentence: str) -> None:
+def test_a_mistake_is_reported_with_what_to_write(arguments: tuple[str, ...], sentence: str) -> None:
     code, text = said(*arguments)
     assert code == 2
     assert sentence in " ".join(text.replace("│", " ").split())
@@ -221,7 +221,7 @@ def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
 @pytest.mark.parametrize(
     "command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES / "warnings"))]
 )
-def test_a_full_disk_is_told_in_a_sentence(command: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported_in_a_sentence(command: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         run = subprocess.run([*GPU_TIERS, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (run.returncode, run.stderr) == (2, "can't write: No space left on device\n")

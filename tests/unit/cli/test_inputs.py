@@ -130,7 +130,7 @@ def test_a_broken_object_is_named_and_the_rest_is_reviewed(tmp_path: Path, text:
     assert sentence in named
 
 
-def test_what_is_broken_is_told_in_every_form(tmp_path: Path) -> None:
+def test_what_is_broken_is_reported_in_every_form(tmp_path: Path) -> None:
     write(tmp_path, good=POD % "a", pod="apiVersion: v1\nkind: Pod\nmetadata: [\n")
     code, out, errors = review(str(tmp_path), "-o", "json")
     assert (code, len(out.splitlines())) == (2, 1)

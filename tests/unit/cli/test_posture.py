@@ -74,7 +74,7 @@ async def test_the_classes_of_a_policy_that_is_just_arriving_are_not_shown_as_ot
     assert [each.name for each in found.classes] == ["urgent"]
 
 
-async def test_once_it_is_in_force_those_of_the_former_one_are(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_once_it_is_active_those_of_the_former_one_are(capsys: pytest.CaptureFixture[str]) -> None:
     found = await _of_cluster(Cluster(file=ACME, published=ACME))  # type: ignore[arg-type]
     assert capsys.readouterr().err == ""
     assert [each.name for each in found.classes] == ["gpu-training", "gpu-serving", "urgent"]

@@ -76,7 +76,7 @@ def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
     assert refusal_of(of_job, booked=False) == shown
 
 
-def test_what_fits_in_the_place_of_another_is_told_so() -> None:
+def test_what_fits_in_the_place_of_another_says_so() -> None:
     fits = finding(Verdict())
     assert told_of_next(finding(over_quota(8)), fits) is fits
     one_by_one = finding(over_quota(8), fits)

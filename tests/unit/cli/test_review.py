@@ -174,7 +174,7 @@ def test_so_does_a_daemonset_of_a_kind_that_nobody_knows() -> None:
     assert not found["allowed"]
 
 
-def test_a_deployment_without_gpus_that_names_a_tier_is_told_what_its_pods_get() -> None:
+def test_a_deployment_without_gpus_that_names_a_tier_reads_what_its_pods_get() -> None:
     (found,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("system-cluster-critical", "gpu-batch"))
     assert (found["tier"], found["step"], found["allowed"]) == ("gpu-batch", "class", True)
 

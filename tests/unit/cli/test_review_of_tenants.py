@@ -38,7 +38,7 @@ def test_what_the_api_server_refuses_is_refused(tmp_path: Path, spec: Tree, sent
     assert errors == f"{file}:1: TenantQuota/alpha: {sentence}\n"
 
 
-def test_every_mistake_of_every_object_is_told(tmp_path: Path) -> None:
+def test_every_mistake_of_every_object_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "tenants.yaml"
     file.write_text(
         """

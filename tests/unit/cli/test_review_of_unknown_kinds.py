@@ -121,7 +121,7 @@ def test_a_template_in_the_wrong_field_is_found_before_anybody_wonders_where_its
     assert "one with GPUs seems to lie at spec.router.template" in reviewed(service)
 
 
-def test_a_row_of_the_policy_that_points_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_row_of_the_policy_that_points_nowhere_is_reported(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("""
 apiVersion: config.gpu-tiers.dev/v1alpha1
@@ -195,7 +195,7 @@ def test_a_template_of_claims_without_a_name_is_no_use() -> None:
     assert "left alone: it has no name, so no other object can name it" in review("-", stdin=template)[1]
 
 
-def test_a_claim_that_names_nothing_is_told_what_to_write() -> None:
+def test_a_claim_that_names_nothing_reads_what_to_write() -> None:
     spec = "{resourceClaims: [{name: gpu}], containers: [{name: a, image: b, resources: {claims: [{name: gpu}]}}]}"
     code, out, _ = review("-", stdin=OF_KUBERNETES % ("v1", "Pod", spec))
     assert code == 1

@@ -100,7 +100,7 @@ async def test_check_names_no_option_that_it_has_not() -> None:
 SAID = 'configmaps is forbidden: User "ada" cannot list resource "configmaps" in API group "" at the cluster scope'
 
 
-def test_a_missing_right_is_told_as_kubectl_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_right_is_reported_as_by_kubectl(capsys: pytest.CaptureFixture[str]) -> None:
     async def forbidden() -> None:
         raise failure("GET", "/api/v1/configmaps?limit=500", 403, msgspec.json.encode({"message": SAID}))
 

@@ -98,7 +98,7 @@ async def test_a_namespace_that_the_watch_deletes_is_nobodys(lagging: Lagging) -
     assert lagging.live.tenant_name("brand-new") is None
 
 
-async def test_what_is_not_there_is_told_and_nobodys(lagging: Lagging) -> None:
+async def test_what_is_not_there_is_reported_and_nobodys(lagging: Lagging) -> None:
     with pytest.raises(Unreadable, match=r"^namespace brand-new does not exist$"):
         await lagging.live.namespace("brand-new")
     assert lagging.live.tenant_name("brand-new") is None

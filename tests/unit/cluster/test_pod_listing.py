@@ -36,7 +36,7 @@ def test_what_the_scheduler_sets_aside_for_it() -> None:
     assert reduced(pod.having("spec.initContainers", [fetch])).cpu == Decimal("4.25")
 
 
-def test_of_a_pod_without_gpus_nothing_more_is_kept() -> None:
+def test_of_a_pod_without_gpus_nothing_more_is_stored() -> None:
     found = reduced(a_pod().running("torchrun", lifecycle=HOOK).labelled({"app": "web"}))
     assert (found.gpus, found.workload_type, found.hook, found.labels) == (0, None, False, {})
 

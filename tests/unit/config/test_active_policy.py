@@ -54,7 +54,7 @@ def test_a_file_that_did_not_change_is_nobody_s_news(office: Office) -> None:
     assert (office.changes, office.outcomes) == ([], [])
 
 
-def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office: Office) -> None:
+def test_a_broken_file_leaves_the_last_good_one_active_and_is_reported_once(office: Office) -> None:
     broken = policy_file(mode="Enforce", defaultTier="gold")
     for _ in range(3):
         office.write(broken)
@@ -73,14 +73,14 @@ def test_once_mended_it_is_taken_up(office: Office) -> None:
     assert (office.mode, office.changes, office.outcomes[-1]) == (Mode.Enforce, [Mode.Enforce], "good")
 
 
-def test_what_was_in_force_comes_back_as_good(office: Office) -> None:
+def test_what_was_active_comes_back_as_good(office: Office) -> None:
     office.write("broken: [")
     office.write(policy_file(mode="Warn"))
     assert office.mode is Mode.Warn
     assert office.outcomes[1:] == ["good"]
 
 
-def test_a_file_that_is_gone_leaves_the_last_good_one_in_force(office: Office) -> None:
+def test_a_file_that_is_gone_leaves_the_last_good_one_active(office: Office) -> None:
     office.path.unlink()
     office.policy.look()
     office.policy.look()
@@ -96,7 +96,7 @@ def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Off
     assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.outcomes[0]
 
 
-def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> None:
+def test_why_the_file_is_not_active_is_known_until_it_is(office: Office) -> None:
     before = office.policy.digest
     office.write(policy_file(defaultTier="gold", colour="red"))
     assert office.policy.problem.startswith("colour: there is no such field; write one of apiVersion, kind, preset, ")
@@ -106,7 +106,7 @@ def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> No
     assert office.policy.digest != before
 
 
-def test_a_class_that_is_made_anew_with_another_value_is_told_though_no_file_changed(office: Office) -> None:
+def test_a_class_that_is_made_again_with_another_value_is_reported_though_no_file_changed(office: Office) -> None:
     """Nobody is refused a file, but pods of the tier are refused from now on."""
     office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
     office.policy.look()
@@ -115,7 +115,7 @@ def test_a_class_that_is_made_anew_with_another_value_is_told_though_no_file_cha
 
 
 @pytest.mark.parametrize(("adoption", "name"), [(False, "gpu-batch"), (True, "gpu-batch-nonpreempting")])
-def test_a_class_that_is_gone_is_told_where_pods_would_get_it(office: Office, name: str, *, adoption: bool) -> None:
+def test_a_class_that_is_gone_is_reported_where_pods_would_get_it(office: Office, name: str, *, adoption: bool) -> None:
     office.write(policy_file(mode="Warn", adoption=adoption))
     classes_before = office.classes
     office.classes = {

@@ -304,14 +304,14 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("fields", "problem"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_told_with_its_field(fields: dict[str, object], problem: str) -> None:
+def test_a_mistake_is_reported_with_its_field(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(**fields), "policy.yaml")
     assert refused.value.problems == (problem,)
     assert str(refused.value) == f"policy.yaml: {problem}"
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(defaultTier="gold", workloadTypes={"batch": "silver"}))
     assert [problem.partition(":")[0] for problem in refused.value.problems] == ["defaultTier", "workloadTypes.batch"]
@@ -342,7 +342,7 @@ def test_where_the_tiers_are_wrong_no_name_of_one_is_called_a_mistake(fields: di
     assert only.startswith(("teirs: ", "tiers"))
 
 
-def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
+def test_a_value_of_the_wrong_sort_is_reported_in_words() -> None:
     tiers = [{"name": "Gold", "value": "much"}, {"name": "low", "value": 1.5}, {"name": 3, "value": 1}]
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(tiers=tiers, adoption="maybe", rules=[{"match": {"namespaces": {"a": 1}}, "tier": None}]))

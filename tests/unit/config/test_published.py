@@ -82,11 +82,11 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
         "deleted",
     ],
 )
-def test_which_policy_answers_and_how_that_is_told(found: InstalledPolicy, text: str, sentence: str) -> None:
+def test_which_policy_answers_and_how_that_is_said(found: InstalledPolicy, text: str, sentence: str) -> None:
     assert (found.taken, found.text) == (False, text)
     assert sentence in which_answers(found)
 
 
-def test_of_a_file_that_is_in_force_nothing_is_told() -> None:
+def test_of_an_active_file_nothing_is_said() -> None:
     assert (TAKEN.taken, TAKEN.text) == (True, OLD)
     assert replace(TAKEN, published=replace(PUBLISHED, text="")).taken, "the digest is enough"

@@ -115,7 +115,7 @@ def test_what_kubectl_refuses_is_refused_with_its_line(text: str) -> None:
     assert str(refused.value) == f"not YAML: line 1: {REFUSED[text]}"
 
 
-def test_a_key_that_is_written_twice_is_told_of_and_a_merge_is_none() -> None:
+def test_a_key_that_is_written_twice_is_reported_and_a_merge_is_none() -> None:
     twice: list[Twice] = []
     placed_trees("{a: 1, <<: {a: 2}, <<: {b: 1}, a: 3}", twice)
     assert twice == [Twice("a", 1)]

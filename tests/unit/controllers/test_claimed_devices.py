@@ -89,7 +89,7 @@ async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable
     assert (await world.read.of(a_pod(**OF_A_CLAIM))).unread
 
 
-async def test_what_was_never_known_is_told_apart() -> None:
+async def test_what_was_never_known_is_distinguished() -> None:
     """A claim that can't be read is tried again; one that does not exist uses nothing, and its making is an event."""
     world = World()
     for problem, passing in ((Unreadable("no answer"), True), (Missing("gone"), False)):
@@ -124,7 +124,7 @@ async def test_pods_are_read_again_when_a_claim_of_theirs_changes() -> None:
     assert [*await pods.due()] == ["1"], "a pod without claims is not kept"
 
 
-async def test_pods_whose_claims_cannot_be_read_are_told_of_and_tried_again() -> None:
+async def test_pods_whose_claims_cannot_be_read_are_reported_and_tried_again() -> None:
     pods = Claimants()
     missing, failing = claimant("team-a/a", unread=True), claimant("team-a/b", unread=True, passing=True)
     pods.pods_listed({"1": missing, "2": failing})

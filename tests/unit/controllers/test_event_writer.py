@@ -97,7 +97,7 @@ async def test_replicas_and_restarts_count_in_one_event() -> None:
         await until(lambda: api.about("ranker") == [("OverQuota", 12, "no room")])
 
 
-async def test_an_event_that_has_expired_is_written_anew() -> None:
+async def test_an_event_that_has_expired_is_written_again() -> None:
     api = StoredEvents()
     async with writing(api) as writer:
         say(writer, 7)

@@ -51,7 +51,7 @@ def test_one_that_has_just_saved_has_none_and_pods_elsewhere_raise_nobody() -> N
     assert boosted(pod("a", 50, controller="job", namespace="forger"), one=workload("job")) == {}
 
 
-def test_volcano_is_told_when_a_pod_saved_last_and_in_the_future_is_now() -> None:
+def test_volcano_reads_when_a_pod_saved_last_and_in_the_future_is_now() -> None:
     times = save_times(
         [pod("a", 50), pod("b", -2), pod("elsewhere", 1)], {"a": workload(), "b": workload()}, POLICY, NOW
     )

@@ -49,7 +49,7 @@ def test_a_clock_that_is_a_little_ahead_gains_nothing_and_one_far_ahead_is_not_h
     assert len(saves) == 1
 
 
-def test_only_so_many_pods_are_kept_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_pods_are_stored_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_at_risk, "MOST_REPORTING", 3)
     clock = Clock()
     saves = LastSaves(clock)

@@ -53,7 +53,7 @@ def test_a_pod_waits_from_its_creation_until_it_is_bound(leader: Leader) -> None
     assert leader.waited == [(750.0, "gpu-training")], "its status changes later, its wait is over"
 
 
-def test_who_leads_next_counts_whom_it_sees_wait_and_nobody_again(leader: Leader) -> None:
+def test_who_leads_next_counts_those_it_sees_wait_and_nobody_again(leader: Leader) -> None:
     leader.pods.pods_listed({"counted-before": on_node(), "waits": waiting()})
     leader.pods.pod_changed("counted-before", on_node())
     leader.pods.pod_changed("waits", on_node("2026-11-23T10:00:00Z"))

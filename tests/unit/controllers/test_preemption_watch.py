@@ -73,7 +73,7 @@ def settled(said: str) -> Tree:
 
 
 @pytest.mark.parametrize(("said", "we_tell"), [("telling", True), ("true", False)])
-async def test_one_that_another_had_only_begun_to_tell_of_is_told_of(said: str, we_tell: bool) -> None:
+async def test_one_that_another_had_only_begun_to_report_is_reported(said: str, we_tell: bool) -> None:
     api = Hiccups(Conflict("somebody wrote", 409), *STARTING, settled(said))
 
     async def notify(*_: object) -> None: ...
@@ -143,7 +143,7 @@ async def test_who_took_its_place_may_be_seen_later_than_the_event() -> None:
     await evicted().until_known(EVENT)  # one that holds no GPUs is not waited for without end
 
 
-async def test_what_was_known_of_a_victim_is_told_by_who_leads_again_and_has_forgotten_it() -> None:
+async def test_what_was_known_of_a_victim_is_reported_by_who_leads_again_and_has_forgotten_it() -> None:
     holdings = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"), name="batch")}
     pods = evicted(Hiccups(NotFound("gone", 404)), holdings=holdings)
     gone = await pods.follow(PREEMPTED)

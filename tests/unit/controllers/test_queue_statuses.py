@@ -96,7 +96,7 @@ async def test_a_new_leader_leaves_a_line_as_it_is_until_it_knows_better() -> No
     assert statuses.status(before) == {}
 
 
-async def test_a_tenant_that_never_held_has_no_line() -> None:
+async def test_a_tenant_that_never_queued_has_no_queue() -> None:
     statuses = Shown()
     statuses.lines.tell("alpha", [])
     await until(lambda: bool(statuses.changed))

@@ -80,7 +80,7 @@ def a_gang(*names: str) -> Queued:
     return replace(one, waiting=replace(one.waiting, pods=tuple(map(a_gated_pod, names))))
 
 
-async def test_each_pod_that_waits_alone_is_told_and_its_deployment_once() -> None:
+async def test_each_pod_that_waits_alone_is_reported_and_its_deployment_once() -> None:
     async with Story().running() as story:
         line = [waits(a_gated_pod(name, controller="rs"), short=True) for name in ("a", "b")]
         await story.tell(line)
@@ -120,7 +120,7 @@ async def test_pods_of_one_place_wait_for_the_row_that_its_first_pod_lacks() -> 
         assert sentence.startswith("waits for 1 GPU: tenant alpha uses ")
 
 
-async def test_who_was_told_by_the_leader_before_is_not_told_again() -> None:
+async def test_pods_that_the_leader_before_reported_are_not_reported_again() -> None:
     async with Story().running() as story:
         await story.tell([waits(a_gated_pod("a", told=True))])
         assert not story.pods.patches
@@ -140,7 +140,7 @@ async def test_an_event_of_the_leader_before_stays_as_it_is() -> None:
     assert sum(each.startswith("POST") for each in story.pods.requests) == 4, "each leader tries each pod once"
 
 
-async def test_of_many_some_are_told_at_a_time() -> None:
+async def test_of_many_some_are_reported_at_a_time() -> None:
     async with Story().running() as story:
         line = [waits(a_gated_pod(f"p{number}")) for number in range(MOST + 5)]
         await story.tell(line)
@@ -159,7 +159,7 @@ async def test_the_pods_of_another_tenant_do_not_wait_for_those_of_a_long_line()
     assert "/other/" in story.pods.patches[1][0]
 
 
-async def test_a_pod_that_has_changed_is_told_with_the_next_line() -> None:
+async def test_a_pod_that_has_changed_is_reported_with_the_next_status() -> None:
     async with Story().running() as story:
         story.pods.fault = Conflict("the object has been modified", 409)
         await story.tell([waits(a_gated_pod("a"))])
@@ -178,7 +178,7 @@ async def test_it_goes_on_where_the_api_server_refuses() -> None:
         assert [path.split("/")[-2] for path, _ in story.pods.patches] == ["b"]
 
 
-async def test_a_pod_whose_gate_opens_is_told_so() -> None:
+async def test_a_pod_whose_gate_opens_says_so() -> None:
     async with Story().running() as story:
         story.open(a_gated_pod("a"))
         story.open(a_gated_pod("b"), None)
@@ -189,7 +189,7 @@ async def test_a_pod_whose_gate_opens_is_told_so() -> None:
         assert {each["type"] for each in story.pods.events.values()} == {"Normal"}
 
 
-async def test_a_pod_that_had_room_when_it_came_is_told_nothing() -> None:
+async def test_a_pod_that_had_room_when_it_came_gets_no_event() -> None:
     """Every pod of a row that holds is gated for a moment."""
     async with Story().running() as story:
         story.open(a_gated_pod("a"), 0.2, waited=False)
@@ -199,7 +199,7 @@ async def test_a_pod_that_had_room_when_it_came_is_told_nothing() -> None:
         assert story.pods.about("a") == []
 
 
-async def test_a_pod_that_runs_before_it_was_told_that_it_waits_is_told_of_that_alone() -> None:
+async def test_a_pod_that_runs_before_its_wait_was_reported_gets_that_event_alone() -> None:
     story = Story()
     story.lines.tell("alpha", [a_gang("a", "b")])
     await asyncio.sleep(0.01)

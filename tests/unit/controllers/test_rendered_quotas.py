@@ -111,5 +111,5 @@ async def test_it_is_deleted_only_as_it_was_read() -> None:
         (NotFound("HTTP 404", 404), None),
     ],
 )
-async def test_what_stands_in_the_way_is_told(error: ApiError, sentence: str | None) -> None:
+async def test_what_stands_in_the_way_is_reported(error: ApiError, sentence: str | None) -> None:
     assert await written(Api(error), None, wanted()) == sentence

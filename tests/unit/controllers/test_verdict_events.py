@@ -202,7 +202,7 @@ async def test_a_fault_while_looking_up_ends_nothing(lines: list[dict[str, objec
     assert "notice not told" in [line["event"] for line in lines]
 
 
-async def test_a_flood_of_refusals_is_not_kept() -> None:
+async def test_a_flood_of_refusals_is_not_stored() -> None:
     story = Story(a_tenant().allowing("1"))
     for _ in range(MOST_WAITING + 500):
         story.events_writer.tell(Notice("OverQuota", "Pod", "team-alpha", "one", "no room", over_quota_of="alpha"))
@@ -213,7 +213,7 @@ async def test_a_flood_of_refusals_is_not_kept() -> None:
         }
 
 
-async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() -> None:
+async def test_a_demoted_pod_is_reported_on_its_controller_which_reads_no_warning() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
         "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}]
     )
@@ -226,7 +226,7 @@ async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() 
         assert await story.settled() == {"Job/train": [("Demoted", 2, sentence)]}
 
 
-async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
+async def test_a_demoted_gang_is_reported_on_itself_as_its_pods_are() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
         "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}]
     )
@@ -239,7 +239,7 @@ async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
         assert await story.settled() == {"PyTorchJob/llm": [("Demoted", 1, sentence)]}
 
 
-async def test_a_guess_that_was_held_back_is_told_on_the_workload() -> None:
+async def test_a_guess_that_was_not_used_is_reported_on_the_workload() -> None:
     deployment = a_deployment(a_pod().asking("1"), name="chat-server")
     async with Story(deployment).running() as story:
         answer = await story.validate(deployment)

@@ -106,7 +106,7 @@ def plugin(tmp_path: Path) -> Path:
     return file
 
 
-async def test_a_credential_plugin_that_fails_is_told_in_its_own_words(
+async def test_a_credential_plugin_that_fails_is_reported_in_its_own_words(
     plugin: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def of(command: str) -> dict[str, Any]:

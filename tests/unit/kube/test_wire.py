@@ -54,7 +54,7 @@ def test_an_answer_that_is_no_status_still_has_a_code(body):
     "body",
     [b"404 page not found\n", b'{"kind":"Status","message":"the server could not find the requested resource"}'],
 )
-def test_an_api_that_is_not_served_is_told_from_an_object_that_is_not_there(body):
+def test_an_api_that_is_not_served_is_distinguished_from_an_object_that_is_not_there(body):
     assert type(failure("GET", "/apis/example.com/v1/things/a", 404, body)) is NoSuchApi
 
 

@@ -34,6 +34,6 @@ def test_no_account_and_an_unreadable_one_are_empty_and_unsealed():
     assert not Account().is_sealed("uid")
 
 
-def test_an_account_of_a_later_version_is_told_from_a_broken_one():
+def test_an_account_of_a_later_version_is_distinguished_from_a_broken_one():
     assert read_back(format=FORMAT + 1, gangs=[{"uid": "g1"}]).newer
     assert not read_back().newer

@@ -75,7 +75,7 @@ def test_a_slot_in_which_a_pod_was_seen_is_no_retrys_whoever_the_pods_owner_is_n
 
 
 @pytest.mark.parametrize("owner", ["", "another"])
-def test_an_heir_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
+def test_a_replacement_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
     victim = an_entry("victim", maker="rs", state="Used", preempted=True)
     replacement = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
     for maker, entries in (
@@ -108,7 +108,7 @@ def test_long_names_in_one_namespace_leave_the_others_place_in_the_account() -> 
     assert len(msgspec.json.encode(draft.account)) < 2**20
 
 
-def test_one_heir_takes_the_place_of_a_preempted_pod():
+def test_one_replacement_takes_the_place_of_a_preempted_pod():
     victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
     draft = Draft(an_account(victim), tenant(2))
     assert isinstance(draft.book(a_booking("stranger", 2, controller="another")), Shortfall)
@@ -118,7 +118,7 @@ def test_one_heir_takes_the_place_of_a_preempted_pod():
     assert total(draft.account, tenant(2)) == 2
 
 
-def test_a_preempted_heir_passes_nothing_on_while_its_own_victim_is_there():
+def test_a_preempted_replacement_passes_nothing_on_while_its_own_victim_is_there():
     victim = an_entry("victim", maker="rs", state="Used")
     replacement = an_entry("heir", maker="rs", state="Used", preempted=True, slot="victim")
     assert isinstance(
@@ -126,7 +126,7 @@ def test_a_preempted_heir_passes_nothing_on_while_its_own_victim_is_there():
     )
 
 
-def test_a_victim_covers_its_heir_and_no_longer_what_bears_its_name():
+def test_a_victim_covers_its_replacement_and_no_longer_what_bears_its_name():
     victim = an_entry("victim", name="web-0", maker="rs", state="Used", preempted=True)
     draft = Draft(an_account(victim, an_entry("namesake", name="web-0")), tenant(1))
     assert isinstance(draft.book(a_booking("heir", controller="rs")), Shortfall)
@@ -153,7 +153,7 @@ def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
     assert isinstance(draft.book(a_booking("another", flavor="h100", moved_from=before)), Shortfall)
 
 
-def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
+def test_above_a_quota_that_was_lowered_a_replacement_comes_in_and_nothing_else():
     victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
     draft = Draft(an_account(victim, used=4), tenant(3))
     assert isinstance(draft.book(a_booking("another", controller="job")), Shortfall)

@@ -45,7 +45,7 @@ def used(ledger: CountedLedger) -> int:
     return int(ledger.usage(ALPHA)[ROW])
 
 
-async def test_of_two_gangs_of_eight_for_eight_gpus_one_is_let_in_whole(ledger: CountedLedger) -> None:
+async def test_of_two_gangs_of_eight_for_eight_gpus_one_is_admitted_whole(ledger: CountedLedger) -> None:
     assert isinstance(await ledger.book(a_gang("first", 8)), Booked)
     assert isinstance(await ledger.book(a_gang("second", 8)), Shortfall)
     for number in range(8):
@@ -114,7 +114,7 @@ async def test_the_tier_to_which_a_gang_was_demoted(ledger: CountedLedger) -> No
     assert await ledger.gang_tier(ALPHA, "team-alpha", "job") == "gpu-batch"
 
 
-async def test_what_cant_be_told_of_a_workload_changes_nothing(ledger: CountedLedger) -> None:
+async def test_what_cant_be_known_of_a_workload_changes_nothing(ledger: CountedLedger) -> None:
     await ledger.book(a_gang("job", 6))
     ledger.workloads.observe("job", declared("job", 6))
     ledger.workloads.observe("job", structs.replace(declared("job", 0, generation=2), charges=None))

@@ -69,7 +69,7 @@ async def test_a_quota_that_changes_is_that_of_the_next_booking() -> None:
     assert isinstance(await ledger.book(a_booking("two", 2, tenant=tenant(4))), Booked)
 
 
-async def test_too_many_at_once_are_told_to_try_again() -> None:
+async def test_too_many_at_once_have_to_try_again() -> None:
     ledger, alpha = MemoryLedger(), tenant(5000)
     ledger.store.set(alpha, an_account(*(an_entry(f"uid-{number}") for number in range(MOST_RESERVATIONS // 2))))
     with pytest.raises(TryAgain, match="are being created at once"):

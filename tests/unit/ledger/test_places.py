@@ -75,14 +75,14 @@ async def test_nobody_else_takes_the_place(clock: Clock) -> None:
     assert isinstance(await ledger.book(a_booking("bare", controller="")), Shortfall)
 
 
-async def test_a_victim_has_one_heir(clock: Clock) -> None:
+async def test_a_victim_has_one_replacement(clock: Clock) -> None:
     ledger = CountedLedger(clock, lambda _: "alpha", patience=0)
     ledger.observe("victim", pod(4, preempted=True))
     assert isinstance(await ledger.book(a_booking("heir")), Booked)
     assert isinstance(await ledger.book(a_booking("second")), Shortfall)
 
 
-async def test_an_heir_that_comes_to_nothing_frees_the_place(clock: Clock) -> None:
+async def test_a_replacement_that_comes_to_nothing_frees_the_place(clock: Clock) -> None:
     """Another webhook refused it, and its controller tries again under another uid."""
     ledger = CountedLedger(clock, lambda _: "alpha", patience=0)
     ledger.observe("victim", pod(4, preempted=True))
@@ -92,7 +92,7 @@ async def test_an_heir_that_comes_to_nothing_frees_the_place(clock: Clock) -> No
     assert used(ledger) == 4
 
 
-async def test_a_larger_heir_needs_room_for_the_rest(clock: Clock) -> None:
+async def test_a_larger_replacement_needs_room_for_the_rest(clock: Clock) -> None:
     ledger = CountedLedger(clock, lambda _: "alpha", patience=0)
     ledger.observe("victim", pod(2, preempted=True))
     assert isinstance(await ledger.book(a_booking("too-large", 5)), Shortfall)
@@ -102,7 +102,7 @@ async def test_a_larger_heir_needs_room_for_the_rest(clock: Clock) -> None:
     assert used(ledger) == 2
 
 
-async def test_an_heir_that_is_preempted_itself_has_an_heir_once_it_stands_alone(clock: Clock) -> None:
+async def test_a_replacement_that_is_preempted_itself_has_a_replacement_once_it_stands_alone(clock: Clock) -> None:
     ledger = CountedLedger(clock, lambda _: "alpha", patience=0)
     ledger.observe("first", pod(4, preempted=True))
     await ledger.book(a_booking("second"))
@@ -129,7 +129,7 @@ async def test_after_a_restart_the_pair_is_charged_in_full_until_the_victim_is_g
     assert used(ledger) == 4
 
 
-async def test_the_place_covers_no_claim_that_the_heir_shares(clock: Clock) -> None:
+async def test_the_place_covers_no_claim_that_the_replacement_shares(clock: Clock) -> None:
     ledger = CountedLedger(clock, lambda _: "alpha", patience=0)
     ledger.observe("victim", pod(3, preempted=True))
     with_claim = Charge(Decimal(3), "gpu-batch", shared={"team-alpha/pair": Decimal(2)})

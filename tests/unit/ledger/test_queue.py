@@ -44,7 +44,7 @@ def booked(account: Account, view: PodView, owner: Tenant = EIGHT) -> tuple[Work
     return copy, [each.waiting.uid for each in book_queue(copy, view)]
 
 
-def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_the_next_pod() -> None:
+def test_of_a_claim_that_others_hold_yet_nothing_is_reserved_for_the_next_pod() -> None:
     view = a_view(one=sharing("one", ends_in=30.0), two=sharing("two", ends_in=30.0))
     view.release("one")
     account = rewritten(an_account(), view, has_queue=True)
@@ -124,7 +124,7 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
     assert [each.wants for each in copy.account.reserved if each.is_gang] == [(five,)]
 
 
-def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_kept() -> None:
+def test_who_shares_a_claim_that_is_in_use_needs_no_room_for_it_while_a_slot_is_reserved() -> None:
     """Else it would wait in vain for the claim's GPUs once more, and keep the total from those behind it."""
     claim = Charge(Decimal(4), "gpu-batch", shared={f"{TEAM}/claim": Decimal(4)})
     gated = Gated(400, "2026-01-01T00:00:00Z", "1")
@@ -184,7 +184,7 @@ def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that
     assert waiting == ["new-1"]
 
 
-def test_so_does_one_that_was_promised_its_room_and_was_not_seen_since() -> None:
+def test_so_does_one_with_a_reservation_that_was_not_seen_since() -> None:
     account, view = three_of_four(2, None)
     booked_gang = a_gang("job", FOUR, state="Reserved", generation=2, attempt=1)
     copy, waiting = booked(an_account(booked_gang, account.entries[1]), view, tenant(4))

@@ -48,7 +48,7 @@ def test_a_reservation_of_a_stored_pod_s_name_is_covered_until_that_pod_ends():
     assert (seen_alone(account), total(account)) == ([], 1)
 
 
-def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
+def test_a_victim_and_its_replacement_are_charged_once_until_the_victim_is_gone():
     view = a_view(victim=a_holding("v", 2, controller="rs", preempted=True))
     account = rewritten(an_account(), view)
     assert [(each.uid, each.preempted) for each in account.entries] == [("victim", True)]
@@ -61,7 +61,7 @@ def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
     assert account.entries == (a_sum(2),)
 
 
-def test_an_heir_that_comes_to_nothing_frees_the_place():
+def test_a_replacement_that_comes_to_nothing_frees_the_place():
     view = a_view(victim=a_holding("v", controller="rs", preempted=True))
     replacement = an_entry("heir", slot="victim")
     account = rewritten(an_account(replacement), view, lapsed=[replacement.key])

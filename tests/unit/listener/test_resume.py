@@ -95,6 +95,6 @@ def test_one_that_is_not_whole_is_named_and_passed_over(
     assert capsys.readouterr().err == f"gpu-tiers listen: not resumed from {tmp_path}/40: it is not whole\n"
 
 
-def test_ranks_that_see_different_steps_begin_anew(marks: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranks_that_see_different_steps_begin_again(marks: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert agreed(choose(marks, 1), Disagreeing()) is None
     assert capsys.readouterr().err == "gpu-tiers listen: not resumed: the ranks see different checkpoints\n"

@@ -36,7 +36,7 @@ async def test_a_tenant_sees_what_concerns_it() -> None:
     assert "alpha gpu-training 4 2 6" not in text
 
 
-async def test_what_was_refused_is_told_once_with_how_often() -> None:
+async def test_what_was_refused_is_shown_once_with_how_often() -> None:
     text = await shown("refused=1")
     assert "team-alpha/PyTorchJob/llm-pretrain 41 refused gpu-training tenant alpha: gpu-training is at 6 of 6" in text
     assert " let in " not in text

@@ -47,7 +47,7 @@ def text_of(page: str) -> str:
     return re.sub(r"\s+", " ", unescape(Balanced(page).text))
 
 
-def test_it_says_who_evicts_whom_what_is_used_and_what_happened() -> None:
+def test_it_says_which_tiers_evict_which_what_is_used_and_what_happened() -> None:
     page_text = text_of(rendered(a_content()))
     for sentence in (
         "gpu-serving evicts gpu-batch, gpu-interactive; gpu-batch evicts gpu-interactive; gpu-interactive evicts",
@@ -96,7 +96,7 @@ def test_a_row_that_holds_alone_says_so() -> None:
     assert "alpha gpu-batch 2 0 0 0 2 full Hold" in text_of(rendered(a_content(tenants=(tenant,))))
 
 
-def test_an_empty_cluster_is_told_in_words() -> None:
+def test_an_empty_cluster_is_described_in_words() -> None:
     page_text = text_of(rendered(a_content(tenants=(), verdicts=(), preemptions=())))
     assert "There is no TenantQuota: no tenant has a quota." in page_text
     assert "None since this replica started." in page_text
@@ -195,7 +195,7 @@ def test_a_full_row_looks_full() -> None:
     )
 
 
-def test_what_has_no_node_is_told_from_what_runs() -> None:
+def test_what_has_no_node_is_distinguished_from_what_runs() -> None:
     tenant = structs.replace(
         a_tenant("alpha"), rows=(RowShown("gpu-batch", 8, 3, 1, 2, pending=2, reserved_for_queue=2),)
     )

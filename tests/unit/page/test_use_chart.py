@@ -51,7 +51,7 @@ def test_what_has_no_line_does_not_press_the_others_down() -> None:
     assert lines(chart)[1][0][1] == TOP
 
 
-def test_of_ten_minutes_nothing_is_told_yet() -> None:
+def test_of_ten_minutes_nothing_is_shown_yet() -> None:
     seen = Seen()
     seen.hold(9, gpu_batch=8)
     assert use_chart(tuple(seen), TIERS, ()) == ""

@@ -73,11 +73,11 @@ def test_keys_of_others_are_theirs(key: str) -> None:
     assert said({key: "x"}) == []
 
 
-def test_of_thousands_the_first_few_are_told() -> None:
+def test_of_thousands_the_first_few_are_reported() -> None:
     assert len(said({f"gpu-tiers.dev/moed-{n}": "x" for n in range(5000)})) == 3
 
 
-def test_a_key_by_which_a_tenant_is_told_has_a_meaning() -> None:
+def test_a_key_by_which_a_tenant_is_recognised_has_a_meaning() -> None:
     alpha = a_tenant("alpha", namespaceSelector={"matchLabels": {"gpu-tiers.dev/tenant": "alpha"}}).view()
     assert said({"gpu-tiers.dev/tenant": "alpha"}, alpha) == []
     assert said({"gpu-tiers.dev/tenent": "alpha"}, alpha) != []

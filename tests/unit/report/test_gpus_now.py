@@ -25,7 +25,7 @@ def waits(
     return WaitingPod(holding, workload, f"2026-11-23T09:{minute:02}:00Z", why)
 
 
-def test_a_cluster_is_told_by_tier_with_what_is_free_and_what_is_closed() -> None:
+def test_a_cluster_is_reported_by_tier_with_what_is_free_and_what_is_closed() -> None:
     nodes = (node("one"), node("two"), node("cordoned", open_=False))
     now = gpus_now(TIERS, [used("one", 6), used("two", 8, "gpu-training"), used("cordoned", 3)], [], nodes, str)
     assert now.tiers == (TierGpus("gpu-training", 8, 0), TierGpus("gpu-batch", 9, 0))

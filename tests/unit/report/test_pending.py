@@ -46,7 +46,7 @@ def test_equal_and_higher_tiers_keep_their_gpus() -> None:
     }
 
 
-def test_a_pod_without_a_tier_is_told_its_priority() -> None:
+def test_a_pod_without_a_tier_reads_its_priority() -> None:
     alone = Waiting(gpus(4), 0)
     assert text(room_for(alone, [node("a")], [a_holder("train", "a", 8, 1000)])).endswith(
         "It can evict nobody there: all that hold GPUs are of its priority, 0, or higher."
@@ -95,7 +95,7 @@ def test_gpus_that_are_free_are_not_what_it_waits_for() -> None:
     assert room.sentences == ("b has 8 nvidia.com/gpu free, so it is not GPUs that it waits for.",)
 
 
-def test_a_pod_that_no_node_takes_is_told_which_obstacle_stands_where() -> None:
+def test_a_pod_that_no_node_takes_reads_which_obstacle_stands_where() -> None:
     tainted = "tainted with team=beta:NoSchedule, which it does not tolerate"
     room = room_for(waiting(4), [node("a", obstacle=tainted), node("b", obstacle=tainted)], [])
     assert text(room) == (
@@ -125,7 +125,7 @@ def works(gpu_hours: float) -> Work:
     return Work(gpu_hours * 3600, exact=False)
 
 
-def test_what_evicting_them_now_loses_is_told_of_those_that_the_scheduler_would_choose() -> None:
+def test_what_evicting_them_now_loses_is_said_of_those_that_the_scheduler_would_choose() -> None:
     younger, older = (
         a_holder(name, "a", 4, 200, work=works(hours), created=f"2026-11-24T{hour}:00:00Z")
         for name, hours, hour in (("younger", 3.2, "09"), ("older", 40, "01"))

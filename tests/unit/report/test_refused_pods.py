@@ -36,7 +36,7 @@ def test_a_controller_waits_about_as_long_again_as_it_has_been_refused() -> None
     )
 
 
-def test_a_controller_waits_no_longer_for_refusals_before_a_pod_was_let_in() -> None:
+def test_a_controller_waits_no_longer_for_refusals_before_a_pod_was_admitted() -> None:
     refusal_event = event("10:00:00", "11:59:40", "ReplicaSet")
     refused = refused_pods([refusal_event], {"u": datetime(2026, 5, 4, 11, 59, 10, tzinfo=UTC)})
     assert refused is not None
@@ -81,7 +81,7 @@ def test_events_of_the_newer_api_have_other_times() -> None:
     assert (refused.times, refused.last.second, refused.since.second) == (7, 30, 0)
 
 
-def test_what_another_has_refused_is_told_whole_and_is_not_ours() -> None:
+def test_what_another_has_refused_is_reported_whole_and_is_not_ours() -> None:
     refusal_event = 'Error creating: pods "train-0" is forbidden: exceeded quota: compute, requested: pods=1'
     refused = found(event("11:58:00", "11:59:00", message=refusal_event))
     assert (refused.sentence, refused.ours) == (refusal_event, False)
@@ -95,7 +95,7 @@ def test_events_of_other_things_tell_of_no_refusal() -> None:
     assert refused_pods([event("11:58:00", "11:59:00", reason="BackOff"), {"reason": "FailedCreate"}]) is None
 
 
-def test_another_sentence_does_not_begin_the_count_anew() -> None:
+def test_another_sentence_does_not_restart_the_count() -> None:
     full = event("11:50:00", "11:58:00", count=7)
     now = event("11:59:30", "11:59:30", count=1, message=DENIED.replace("no tier now", "gpu-batch"))
     other = event("11:59:00", "11:59:10", count=9) | {"involvedObject": {"kind": "Job", "name": "other", "uid": "v"}}

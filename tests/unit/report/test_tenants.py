@@ -31,7 +31,7 @@ def test_what_is_reserved_for_the_queue_is_not_free() -> None:
     assert found.numbers == ("4", "1", "2", "8", "1")
 
 
-def test_what_has_no_node_is_told_from_what_runs() -> None:
+def test_what_has_no_node_is_distinguished_from_what_runs() -> None:
     usage = [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "1"}, {"hard": "8", "used": "4"}]
     rows = [{"row": "gpu-training", "gpus": "3"}, {"row": "gone", "gpus": "1"}, "what"]
     training, total = shown({"usage": usage, "pending": {"pods": 2, "gpus": "3", "rows": rows}}).rows
@@ -58,7 +58,7 @@ def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:
     assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0, 0.0, 0.0))] * 2
 
 
-def test_what_two_conditions_say_alike_is_told_once() -> None:
+def test_what_two_conditions_say_alike_is_reported_once() -> None:
     repairing = {"status": "False", "reason": "Repairing", "message": "the ledger is being rebuilt"}
     conditions = [{"type": each, **repairing} for each in ("Ready", "Exact", "GangsWhole")]
     assert shown({"conditions": conditions}).problems == ("Repairing: the ledger is being rebuilt",)

@@ -32,7 +32,7 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
     ]
 
 
-def test_what_is_reserved_for_the_first_is_told_to_those_behind_it() -> None:
+def test_what_is_reserved_for_the_first_is_shown_to_those_behind_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
     line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))
     head, behind = (next(in_queue(line, each)) for each in line.queue.entries)
@@ -58,7 +58,7 @@ def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
     assert lines.startswith("It is not in the queue of tenant alpha")
 
 
-def test_what_could_not_have_room_even_alone_is_told_so() -> None:
+def test_what_could_not_have_room_even_alone_says_so() -> None:
     line = a_line(a_place(1, short="gpu-training", gpus=7))
     (lines,) = in_queue(line, line.queue.entries[0])
     assert lines == (
@@ -96,7 +96,7 @@ def test_declared_run_times_tell_when_there_is_room_at_the_latest() -> None:
     assert said_at_latest(NOON).startswith("It has room at 2026-05-04T12:00:00Z at the latest")
 
 
-def test_without_enough_of_them_nothing_is_told() -> None:
+def test_without_enough_of_them_nothing_is_reported() -> None:
     assert hours_until_room(1) is None
     assert hours_until_room(3, use(4, 2)) is None
     assert hours_until_room(1, use(4, 2, tier="gpu-batch")) is None, "its row is as short as before"

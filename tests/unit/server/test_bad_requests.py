@@ -124,7 +124,7 @@ async def test_what_is_no_http_ends_its_own_connection_only(request_bytes: bytes
     assert json.loads(body)["response"]["allowed"] is True
 
 
-async def test_a_refused_review_is_told_in_the_log_without_its_content(lines: list[dict[str, object]]) -> None:
+async def test_a_refused_review_is_reported_in_the_log_without_its_content(lines: list[dict[str, object]]) -> None:
     async with a_server() as server:
         await server.post("/mutate", b'{"password": "hunter2"}')
 

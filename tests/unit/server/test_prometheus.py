@@ -84,7 +84,7 @@ WRONG: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Answering]], str
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_what_answers_wrongly_is_told_in_one_line_and_not_asked_again_at_once(what: str) -> None:
+async def test_what_answers_wrongly_is_reported_in_one_line_and_not_asked_again_at_once(what: str) -> None:
     wrong, problem = WRONG[what]
     async with wrong() as server:
         prometheus = asked(server.port)

@@ -117,7 +117,7 @@ async def test_an_endless_body_is_refused_after_twenty_mebibytes() -> None:
 
 
 @pytest.mark.parametrize("waiting", [0, 9], ids=["nobody else may wait", "others may wait"])
-async def test_large_bodies_wait_for_room_and_are_told_to_try_again(waiting: int) -> None:
+async def test_large_bodies_wait_for_room_and_have_to_try_again(waiting: int) -> None:
     """Two unfinished bodies hold all the room; a small review passes them, a large one is denied for now."""
     limits = Limits(bodies_bytes=2 * MIB, bodies_waiting=waiting or 1, body_seconds=0.5, linger_seconds=0.5)
     webhooks = World().webhooks

@@ -54,7 +54,7 @@ def shown(metrics: Metrics, metric: Metric) -> Mapping[tuple[str, ...], float]:
     return {tuple(each.labels[name] for name in metric.labels): each.value for each in samples if each.value}
 
 
-async def test_pods_let_in_by_what_decided_their_tier() -> None:
+async def test_pods_admitted_by_what_decided_their_tier() -> None:
     job = a_job(name="train-ranker")
     world = Counted(job)
     await world.create(a_pod("asked").asking().of_tier("gpu-training"))
@@ -98,7 +98,7 @@ async def test_a_dry_run_refuses_nothing(mode: Mode) -> None:
     assert sum(world.series(REVIEWS).values()) == 1, "it is a review"
 
 
-async def test_a_guess_that_was_held_back() -> None:
+async def test_a_guess_that_was_not_used() -> None:
     world = Counted()
     await world.create(a_pod("training-run").asking().running("python3", "main.py"))
     assert sum(world.series(WEAK_GUESSES).values()) == 1
@@ -179,7 +179,7 @@ def test_a_process_that_stood_still_does_not_count_that_time() -> None:
     assert nodes.after(3600) == {("alpha", "gpu-batch", "h100"): 40}
 
 
-def test_what_preemptions_lose_by_who_was_evicted_for_whom_and_whether_it_is_known_exactly() -> None:
+def test_what_preemptions_lose_by_tier_of_victim_and_preemptor_and_whether_it_is_known_exactly() -> None:
     metrics = Metrics()
     for each in (a_preemption(), a_preemption(), a_preemption("no-hook", lost=Work(3600, exact=False))):
         _count(metrics, each)

@@ -92,7 +92,7 @@ async def test_a_pod_with_a_label_passes_every_pass_and_one_without_none() -> No
     assert not (await world.create(TORCHRUN)).allowed
 
 
-async def test_a_cluster_that_names_no_tier_is_told_that_first_and_once_it_does_the_floor_that_does_not_fit() -> None:
+async def test_a_cluster_that_names_no_tier_reads_that_first_and_then_the_floor_that_does_not_fit() -> None:
     """Two rounds at most: it would run with 16 workers of the 32 that it asks for, and the tenant has 12 GPUs."""
     asked_for = a_raycluster(replicas=32, minReplicas=16, maxReplicas=32)
     cluster = asked_for.having("spec.enableInTreeAutoscaling", value=True)

@@ -291,7 +291,7 @@ def test_an_annotation_s_port_that_no_container_has_is_refused() -> None:
     )
 
 
-def test_what_an_operator_has_still_to_complete_is_not_held_against_it() -> None:
+def test_what_an_operator_has_still_to_complete_is_no_mistake() -> None:
     """A TrainJob's or a KServe predictor's container has no image and no ports of its own yet."""
     assert warned(noted(a_trainer(image=""), "http", port="admin"), workload_type=None) == []
     assert warned(noted(a_trainer(image=""), "http", port="8080"), workload_type=None) == []

@@ -53,7 +53,7 @@ def test_a_container_that_was_killed_before_its_hook_wrote_a_word_has_not_saved(
     assert str(LATE) == "it did NOT save in time"
 
 
-def test_a_program_that_wrote_over_what_its_hook_told_is_not_blamed() -> None:
+def test_a_program_that_wrote_over_what_its_hook_reported_is_not_blamed() -> None:
     overwritten = '{"message": "SignalException: Process 1 got signal: 15"}'
     assert outcome(overwritten, tells=True, code=143).saved == "unknown"
     assert outcome(overwritten, "gpu-tiers: not saved in 7 s\n", tells=True) == LATE

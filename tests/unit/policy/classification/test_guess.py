@@ -94,7 +94,7 @@ def test_a_name_that_says_serving_is_shown_to_by_a_port() -> None:
     assert (str(found), found.grade) == ('serving, a guess from its name and port ("server")', Grade.Shown)
 
 
-def test_a_hint_is_told_by_what_shows_the_same() -> None:
+def test_a_hint_is_proved_by_what_shows_the_same() -> None:
     """The kind's name comes before the image, and says less."""
     owner = {"apiVersion": "ml.example.com/v1", "kind": "LLMService", "name": "x", "uid": "u", "controller": True}
     pod = a_pod("x").asking(image="vllm/vllm-openai:v1").having("metadata.ownerReferences", [owner])

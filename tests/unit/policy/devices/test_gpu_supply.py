@@ -19,7 +19,7 @@ MIXED = GpuSupply(
 )
 
 
-def test_a_mixed_cluster_is_told_node_by_node() -> None:
+def test_a_mixed_cluster_is_reported_node_by_node() -> None:
     """A node whose device plugin has the resource is judged by that, also where a DRA driver runs there."""
     assert MIXED.served(CLASSES, WEIGHTS) == (ServedClass("gpu.nvidia.com", GPU, ("dra",), ("both", "old")),)
 

@@ -129,7 +129,7 @@ def test_while_pods_cannot_be_watched_the_usage_stays_as_it_was():
     )
 
 
-def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
+def test_a_quota_below_what_is_in_use_stays_active_and_says_so():
     """An admin lowers the quota from 10 to 6 while 10 run."""
     over = Count(used={TRAINING: Decimal(10), TOTAL: Decimal(17)})
     over_by = "gpu-training is at 10 of 6, the total is at 17 of 16"

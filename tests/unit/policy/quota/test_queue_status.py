@@ -67,7 +67,7 @@ def test_who_is_before_another_is_named_with_its_namespace_where_that_is_another
     assert [line.before(nth) for nth in (1, 2, 3)] == ["", "Job/a", "Job/b in lab"]
 
 
-def test_what_a_pod_is_told() -> None:
+def test_what_a_pod_reads() -> None:
     text = why_queued(Decimal(4), "alpha", FULL, "Job/a", (3, 7))
     assert sentence(text) == "waits for 4 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 3 of 7"
     text = why_queued(Decimal(8), "alpha", NoRoom("the total", Decimal(0), Decimal(6), never=True), "", (1, 7))

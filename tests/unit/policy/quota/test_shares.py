@@ -50,7 +50,7 @@ def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
     assert demand_of(pod.view(), (), SHARING) == Decimal(gpus)
 
 
-def test_a_weight_counts_and_claims_are_held_beside() -> None:
+def test_a_weight_counts_and_claims_are_used_as_well() -> None:
     halved = a_policy(
         resources=[{"annotation": "gpu-fraction", "weight": "0.5"}, {"deviceClassName": "gpu.nvidia.com"}]
     )

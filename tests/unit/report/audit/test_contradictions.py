@@ -34,7 +34,7 @@ def test_a_label_that_was_changed_while_its_pods_run() -> None:
     assert standing_of(job) is AuditStanding.CHANGED
 
 
-def test_a_class_that_was_made_anew_with_another_value() -> None:
+def test_a_class_that_was_made_again_with_another_value() -> None:
     (line,) = lines_of(workload(pods(priority=900)))
     assert line.endswith("1 pod with 1 GPU runs as gpu-training (900); new pods get gpu-training (1000)")
 
@@ -43,7 +43,7 @@ def test_a_demoted_pod_has_its_reason() -> None:
     assert lines_of(workload(pods(tier="gpu-batch", demoted=True))) == []
 
 
-def test_a_class_outside_the_tiers_that_is_kept_or_replaced() -> None:
+def test_a_class_outside_the_tiers_that_stays_or_is_replaced() -> None:
     urgent = pods(class_name="urgent", priority=5000)
     assert lines_of(workload(urgent, tier="gpu-batch", hook=None))[0] == (
         f"warning: foreign-class: {JOB}: 1 pod with 1 GPU runs as urgent (5000), which is no tier; "

@@ -18,7 +18,7 @@ CLASSES = (
 )
 
 
-def test_every_device_class_is_told_with_what_it_counts_and_why() -> None:
+def test_every_device_class_is_reported_with_what_it_counts_and_why() -> None:
     policy = replace(a_policy(), classes={each.name: each for each in CLASSES})
     assert found("device-class-counts", a_cluster(policy)) == [
         "DeviceClass/any: counts 1 GPU a device: its selectors tell no driver, so a GPU may be among its devices",

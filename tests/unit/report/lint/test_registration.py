@@ -142,7 +142,7 @@ def test_gpu_pods_that_no_tier_was_given() -> None:
     assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
 
 
-def test_a_misspelt_label_is_told_with_those_that_bear_it() -> None:
+def test_a_misspelt_label_is_reported_with_those_that_bear_it() -> None:
     train = [a_listed_pod(f"train-{each}", job="train", labels={"gpu-tiers.dev/teir": "x"}) for each in range(2)]
     web = a_listed_pod("web", labels={"gpu-tiers.dev/tier": "gpu-batch", "app": "web"})
     bearers = "It is on 2 pods with GPUs: Job/train in team-alpha"

@@ -21,7 +21,7 @@ def test_of_one_that_is_well_nothing(rule: str) -> None:
     assert found(rule, a_cluster(tenants=active(ALPHA, **exact))) == []
 
 
-def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> None:
+def test_one_that_hangs_is_reported_with_the_time_that_every_gpu_pod_waits() -> None:
     assert found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 10.04)))) == [
         (
             "mutate and validate: did not mark a dry run, which took 10.0 s: the API server let it pass, as "
@@ -38,7 +38,7 @@ def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> N
     ]
 
 
-def test_a_policy_that_was_not_taken_is_told_with_the_reason() -> None:
+def test_a_policy_that_was_not_taken_is_reported_with_the_reason() -> None:
     broken = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is no such field"))
     cluster = a_cluster(**running(installed=broken))
     (line,) = found("policy-not-taken", cluster)
@@ -48,7 +48,7 @@ def test_a_policy_that_was_not_taken_is_told_with_the_reason() -> None:
     assert found("replica-differs", cluster) == [], "the replica that answered says the same"
 
 
-def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
+def test_an_active_policy_that_somebody_broke_from_outside() -> None:
     """The file is what it was: a class of it, or its ConfigMap, is not."""
     lost = "tiers.gpu-batch: PriorityClass/gpu-batch does not exist, so its pods are refused"
     amiss = InstalledPolicy("gpu-tiers/gpu-tiers", FILE, replace(PUBLISHED, problem=lost))

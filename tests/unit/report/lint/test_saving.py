@@ -16,7 +16,7 @@ def a_training_pod(name: str = "train-0", **fields: Any) -> PodSummary:
     return a_listed_pod(name, job="train", workload_type=WorkloadType.TRAINING, **fields)
 
 
-def test_training_pods_without_a_hook_are_told_of_by_their_workload() -> None:
+def test_training_pods_without_a_hook_are_reported_by_their_workload() -> None:
     pods = (a_training_pod(), a_training_pod("train-1"), a_listed_pod("web", tier="gpu-serving"))
     assert found("training-without-hook", a_cluster(pods=pods)) == [
         "Job/train in team-alpha: 2 training pods of tier gpu-training with no preStop"
