@@ -1,6 +1,6 @@
 """The cost of queued pods: for a pod that need not wait, and for 5,000 that do.
 
-`python bench/hold.py [--held 5000]`. A real control plane with its scheduler and fake nodes, one replica. In turns pods
+`python bench/hold.py [--pods 5000]`. A real control plane with its scheduler and fake nodes, one replica. In turns pods
 of a tenant that refuses and of one that holds, each with room: from create to bound. Then a line: memory, how long it
 takes from a freed GPU to the next bound pod, and how long until the whole line is bound once there is room for it.
 """
@@ -153,8 +153,8 @@ def wide(gpus: int) -> str:
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--held", type=int, default=5000, help="pods of the line")
-    size = parser.parse_args().held
+    parser.add_argument("--pods", type=int, default=5000, help="number of queued pods")
+    size = parser.parse_args().pods
     with ControlPlane() as cluster:
         names = ("refuses", "holds", "line")
         for name in names:

@@ -36,7 +36,7 @@ def born(value: float, at: int) -> Told:
 
 
 def restarted(minute: int) -> float:
-    """Three evictions, then a process that begins anew under the same name, and one more."""
+    """Three evictions, then a process that starts again under the same name, and one more."""
     return 3.0 if minute < RESTARTED else float(minute >= RESTARTED + 60)
 
 

@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def turn(item: pytest.Item) -> int:
-    """The turn of a test of this folder; others stay where they are."""
+    """Return the rank of a test of this folder; others stay where they are."""
     uses = getattr(item, "fixturenames", ()) if Path(__file__).parent in item.path.parents else ()
     return next((number for number, name in enumerate(INSTALLING, start=1) if name in uses), 0)
 

@@ -157,7 +157,7 @@ class Installed:
         """Create an object, whatever comes of it; the Result is what kubectl would say."""
         for _ in range(10):
             made = self.api.create(tree, namespace, dry_run=dry_run, user=user, strict=strict, check=False)
-            # Until its cache has the parameters of a new ValidatingAdmissionPolicy, the API server reads them anew
+            # Until its cache has the parameters of a new ValidatingAdmissionPolicy, the API server reads them again
             # for each pod, for at most 1 s (getParamDirectly of k8s.io/apiserver). On a busy machine that is too short.
             if "failed to configure binding" not in made.stderr:
                 break

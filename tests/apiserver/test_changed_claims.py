@@ -1,6 +1,6 @@
 """Claims that become others after a pod's admission: none asks for more than its pod was admitted with.
 
-Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made anew.
+Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made again.
 """
 
 import json
@@ -184,7 +184,7 @@ def test_the_claim_of_a_pod_whose_author_wrote_its_node_is_made_smaller_and_larg
 
 @pytest.mark.usefixtures("tenant")
 def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace: str, devices_on: str) -> None:
-    """Else they would be given to another pod as well, and the claim be made anew for as many more."""
+    """They would otherwise be given to another pod as well, and the claim be made again for as many more."""
     kubectl, here = installed.cluster.kubectl, f"--namespace={namespace}"
     assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("runs", devices_on, resourceClaimName="mine"), namespace).code == 0

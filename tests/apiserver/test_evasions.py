@@ -75,7 +75,7 @@ def said(error: str) -> str:
 def became(pod: Tree) -> str:
     """Return the class and policy of a pod that was admitted."""
     spec = pod["spec"]
-    return f"let in: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
+    return f"admitted: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
 
 
 def merged(base: Any, patch: Any) -> Any:

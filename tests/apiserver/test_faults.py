@@ -61,7 +61,7 @@ async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(thr
 
 
 async def test_of_two_gangs_that_fit_alone_exactly_one_is_admitted(three: Arena, pytestconfig: pytest.Config) -> None:
-    """In fifteen tenants of 8 GPUs at once; the pods of those that were let in are never refused."""
+    """In fifteen tenants of 8 GPUs at once; the pods of those that were admitted are never refused."""
     teams = tuple(Team(f"pair-{number}", (f"pair-{number}",), {None: 8}) for number in range(15))
     three.add_tenants(Plan(teams, ()))
     async with Api(three.cluster.kubeconfig) as api:
@@ -75,7 +75,7 @@ async def test_of_two_gangs_that_fit_alone_exactly_one_is_admitted(three: Arena,
     assert len(refused) == len(teams)
     assert all("asks for 8 GPUs (8 x 1)" in each for each in refused), refused[0]
     assert [said["message"] for status, said in made if status == FORBIDDEN] == []
-    announce(pytestconfig, f"two gangs for one place, 15 times: {len(let_in)} let in, {len(made)} pods, none refused")
+    announce(pytestconfig, f"two gangs for one slot, 15 times: {len(let_in)} admitted, {len(made)} pods, none refused")
 
 
 async def test_a_storm(three: Arena, announced: Tell) -> None:
@@ -85,7 +85,7 @@ async def test_a_storm(three: Arena, announced: Tell) -> None:
 async def decided(api: Api, path: str, tree: Tree) -> tuple[int, Tree]:
     """The answer to a create, asked again as a controller would where none came, or none in time.
 
-    What was let in and not stored keeps its place for a while, so that a refusal is none before that.
+    What was admitted and not stored keeps its slot for a while, so that a refusal is none before that.
     """
     blocked_until = 0.0
     while True:

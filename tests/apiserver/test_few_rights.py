@@ -1,4 +1,4 @@
-"""With few rights a command answers less, and nothing else: each answer is held against what an administrator sees."""
+"""With few rights a command answers less, and nothing else: each answer is compared with an administrator's."""
 
 import json
 import re

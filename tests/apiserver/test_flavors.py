@@ -123,7 +123,7 @@ def test_of_a_gate_that_was_lifted_no_reservation_is_left_once_the_pod_runs(
     installed.cluster.kubectl(*lift)
     installed.eventually(lambda: installed.get("pod/gated", namespace)["status"]["phase"] == "Running", "the pod")
     account = lambda: installed.get(f"tenantquota/{tenant}", "")["status"]["ledger"]  # noqa: E731
-    installed.eventually(lambda: not account().get("reservations"), "the end of its promise")
+    installed.eventually(lambda: not account().get("reservations"), "the end of its reservation")
     for key in model:
         installed.api.label(f"node/{node}", {key: None})
 

@@ -101,7 +101,7 @@ def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted
 
 @pytest.fixture
 def asks_for_a_certificate(installed: Installed, authority: Path) -> Iterator[Installed]:
-    """The webhook that takes those callers alone whom the CA of clients calls kube-apiserver."""
+    """The webhook that takes only callers with the name kube-apiserver in a certificate of the clients' CA."""
     if not isinstance(installed.cluster, ControlPlane):
         pytest.skip("the API server of this cluster shows no certificate of the tests'")
     installed.kill()

@@ -1,4 +1,4 @@
-"""Gangs on a real API server: a workload is let in whole or not at all, and its pods draw on what it holds."""
+"""Gangs on a real API server: a workload is admitted whole or not at all, and its pods draw on its GPUs."""
 
 from collections.abc import Iterator
 
@@ -65,7 +65,7 @@ def test_of_two_gangs_that_fit_alone_one_is_admitted_whole(gangs: Gangs) -> None
     assert "Would fit: gpu-serving (8 free), gpu-batch (8 free), gpu-interactive (8 free). " in refused
     gangs.shows("gpu-training 0/8 (+8 reserved), total 0/16 (+8 reserved)")
     for number in range(8):
-        assert gangs.pod(f"first-{number}", "first") == "", "the pods of one that was let in are never refused"
+        assert gangs.pod(f"first-{number}", "first") == "", "the pods of one that was admitted are never refused"
     gangs.shows("gpu-training 8/8, total 8/16")
     assert "gpu-training is at 8 of 8 GPUs; this pod asks for 1." in gangs.pod("first-more", "first")
 

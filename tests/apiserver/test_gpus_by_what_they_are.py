@@ -98,7 +98,7 @@ def test_among_so_many_other_names_that_the_api_server_gives_up(
 
 
 def test_claims_that_would_take_too_long_to_count(classes: Installed, namespace: str, tenant: str) -> None:
-    """A hundred such claims held the webhook for seconds, and each pod that named them took megabytes of its memory."""
+    """A hundred such claims blocked the webhook for seconds, and each pod that named them took megabytes of it."""
     requests = [
         {"name": f"r{one}", "firstAvailable": [alternative(one, other) for other in range(8)]} for one in range(32)
     ]
@@ -192,9 +192,7 @@ def test_the_claim_that_the_scheduler_makes_is_not_counted_beside_its_pod(
     classes.api.delete(f"resourceslice/{node}")
 
 
-def test_an_unknown_driver_is_recognised_by_what_it_offers(
-    classes: Installed, namespace: str, tenant: str
-) -> None:
+def test_an_unknown_driver_is_recognised_by_what_it_offers(classes: Installed, namespace: str, tenant: str) -> None:
     classes.api.apply(a_device_class("odd", "device.driver == 'accel.example.com'").json())
     pods = [asking(name, "deviceclass.resource.kubernetes.io/odd", 3) for name in ("before", "after")]
     classes.eventually(lambda: not classes.create(pods[0], namespace, dry_run=True).code, "the class")
@@ -232,7 +230,7 @@ def without_a_device_plugin(classes: Installed, namespace: str) -> Iterator[str]
 def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone(
     classes: Installed, namespace: str, without_a_device_plugin: str
 ) -> None:
-    """The page counts what nodes offer, and knows nothing of slices. Claims tell `why-pending` which are held."""
+    """The page counts what nodes offer, and knows nothing of slices. Claims show `why-pending` which are in use."""
 
     def bar() -> tuple[float, ...]:
         """In use, and free."""

@@ -1,4 +1,4 @@
-"""onExceed: Hold on a real control plane: what is over quota waits behind a gate, and goes when it is its turn."""
+"""onExceed: Hold on a real control plane: pods over quota wait behind a gate and go from the head of the queue."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,7 +31,7 @@ def test_a_gang_goes_whole_and_nobody_passes_it(line: Line) -> None:
     line.create(line.pod("there", gpus=4))
     line.eventually_runs("there")
     line.create(line.job("gang", pods=6))
-    line.installed.eventually(lambda: len(line.waiting()) == 6, "the gang's pods, held")
+    line.installed.eventually(lambda: len(line.waiting()) == 6, "the gang's pods, gated")
     line.create(line.pod("small"))
     line.installed.eventually(lambda: len(line.waiting()) == 7, "the small one behind it")
     assert line.running() == {"there"}
@@ -62,7 +62,7 @@ def test_a_higher_tier_goes_first_and_the_oldest_within_one(line: Line) -> None:
     line.eventually_runs("there")
     for name, tier in (("old", "gpu-batch"), ("new", "gpu-batch"), ("high", "gpu-training")):
         line.create(line.pod(name, gpus=5, tier=tier))
-        line.installed.eventually(lambda name=name: name in line.waiting(), f"{name}, held")  # type: ignore[misc]
+        line.installed.eventually(lambda name=name: name in line.waiting(), f"{name}, gated")  # type: ignore[misc]
     line.delete("pod", "there")
     line.eventually_runs("high")
     assert line.waiting() == {"old", "new"}
@@ -93,7 +93,7 @@ def test_a_pod_in_deletion_reserves_nothing_while_a_finalizer_keeps_it(line: Lin
     stays = line.pod("stays", 8, "gpu-batch")
     stays["metadata"]["finalizers"] = ["example.com/never"]
     line.create(stays)
-    line.installed.eventually(lambda: "stays" in line.waiting(), "it, held")
+    line.installed.eventually(lambda: "stays" in line.waiting(), "it, gated")
     line.delete("pod", "stays")
     line.create(line.pod("next", gpus=8, tier="gpu-batch"))
     line.delete("pod", "there")
@@ -157,7 +157,7 @@ def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: s
         line.create(line.pod("there", gpus=4))
         line.eventually_runs("there")
         line.create(line.pod("large", gpus=6))
-        installed.eventually(lambda: "large" in line.waiting(), "the large one, held")
+        installed.eventually(lambda: "large" in line.waiting(), "the large one, gated")
         line.create(line.pod("small", gpus=2))
         line.eventually_runs("small")
         assert line.waiting() == {"large"}
@@ -195,7 +195,7 @@ def test_the_next_leader_goes_on_where_one_has_died(line: Line) -> None:
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     line.create(line.job("gang", pods=8))
-    line.installed.eventually(lambda: len(line.waiting()) == 8, "the gang's pods, held")
+    line.installed.eventually(lambda: len(line.waiting()) == 8, "the gang's pods, gated")
     line.installed.kill()
     line.delete("pod", "there")
     line.installed.restart()

@@ -31,11 +31,11 @@ class Attacked(Line):
         return self.asks("create", "-f", "-", "-o=json", input=json.dumps(tree))
 
     def waits(self, *names: str) -> None:
-        self.installed.eventually(lambda: set(names) <= self.waiting(), f"{names} to be held")
+        self.installed.eventually(lambda: set(names) <= self.waiting(), f"{names} to be gated")
 
     def shows(self, pods: int) -> None:
         """Until the tenant's status tells of so many that wait: by then the leader has looked at them."""
-        self.installed.eventually(lambda: self.status().get("queue", {}).get("pods") == pods, f"{pods} in the line")
+        self.installed.eventually(lambda: self.status().get("queue", {}).get("pods") == pods, f"{pods} in the queue")
 
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:
         versions = {"Job": "batch/v1", "ConfigMap": "v1"}
@@ -104,7 +104,7 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
         assert not line.asks("patch", "pod", name, "--type=merge", "-p", change).code
         marked = line.asks("annotate", "pod", name, "--overwrite", "gpu-tiers.dev/gang=other")
         assert "gpu-tiers counts the pod by it: leave it as it is" in marked.stderr
-    line.shows(3)  # the Job makes two anew
+    line.shows(3)  # the Job makes two again
     before = line.status()["ledger"]["term"]
     line.installed.kill()
     line.installed.restart()
@@ -186,7 +186,7 @@ def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> 
 
 
 def test_pods_that_outlive_their_job_wait_by_themselves(line: Attacked) -> None:
-    """They were in no line, and nobody would ever open their gates."""
+    """They were in no queue, and nobody would ever open their gates."""
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     line.create(line.job("gone", 4, "gpu-batch"))

@@ -56,7 +56,7 @@ def ask(installed: Installed, namespace: str) -> Ask:
 
 @pytest.fixture
 def pod(ask: Ask) -> Iterator[str]:
-    """A held pod that two gates keep."""
+    """A queued pod with two gates."""
     assert not ask("create", "-f", "-", input=json.dumps(gated("held", "example.com/other", GATE))).code
     wait_until(lambda: REFUSAL in patch(ask, *MALLORY, change=WITHOUT, dry="server").stderr, 30, "the guard")
     yield "held"

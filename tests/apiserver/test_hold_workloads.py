@@ -91,7 +91,7 @@ def test_a_statefulset_in_order_joins_the_line_pod_by_pod(line: Line) -> None:
         applied(line, "StatefulSet", "shards", 4, replicas=3, serviceName="shards")
     assert "[queued-in-order]" in applied(line, "StatefulSet", "shards", 4, replicas=2, serviceName="shards")
     line.eventually_runs("shards-0")
-    line.installed.eventually(lambda: line.waiting() == {"shards-1"}, "the next, held")
+    line.installed.eventually(lambda: line.waiting() == {"shards-1"}, "the next, gated")
     line.delete("pod", "there")
     line.eventually_runs("shards-1")
 
@@ -218,7 +218,7 @@ def test_a_resourcequota_counts_queued_pods_in_full(line: Line) -> None:
     line.delete("job", "sweep")
     line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")
     line.create(line.pod("waits", gpus=2))
-    line.installed.eventually(lambda: used()[name] == "10", "the held pod in it")
+    line.installed.eventually(lambda: used()[name] == "10", "the queued pod in it")
     answer = line.installed.create(line.pod("late"), line.namespace)
     assert "exceeded quota: native" in answer.stderr
     assert line.waiting() == {"waits"}

@@ -84,9 +84,7 @@ def mistakes(installed: Installed, namespace: str, node: str) -> Iterator[str]:
     cluster.api.delete(f"tenantquota/{tenant}")
 
 
-def test_each_mistake_is_reported_with_its_path(
-    installed: Installed, namespace: str, node: str, mistakes: str
-) -> None:
+def test_each_mistake_is_reported_with_its_path(installed: Installed, namespace: str, node: str, mistakes: str) -> None:
     answer = run(installed, "--output=json")
     assert (answer.exit_code, answer.stderr) == (0, ""), "warnings alone fail nobody"
     found = "\n".join(ours(answer, namespace, "lint-urgent", "zzz-lint"))

@@ -53,7 +53,7 @@ def test_a_gang_that_is_scaled_up_books_the_difference_and_down_gives_it_back(ga
     assert gangs.scale("pytorchjob/first", 7) == ""
     gangs.shows("gpu-training 0/8 (+8 reserved)")
     for number in range(8):
-        assert gangs.pod(f"first-{number}", "first") == "", "the pods of what was let in are never refused"
+        assert gangs.pod(f"first-{number}", "first") == "", "the pods of what was admitted are never refused"
     gangs.shows("gpu-training 8/8")
     gangs.delete("pods", seconds=0)
     asked = gangs.installed.metric("gpu_tiers_reviews_total", operation="UPDATE")

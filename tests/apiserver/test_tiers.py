@@ -109,7 +109,7 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
         return str(status.get("used", {}).get("requests.nvidia.com/gpu"))
 
     def counted() -> bool:
-        """Its admission has a cache of quotas: a pod that it lets in before counts only after minutes."""
+        """Its admission has a cache of quotas: a pod that it admits before counts only after minutes."""
         tried = installed.create(gpu_pod("most", 4, tier="gpu-batch"), namespace, dry_run=True)
         return "exceeded quota: batch" in tried.stderr
 
@@ -133,7 +133,7 @@ CROWDED = {"training": "2", "serving": "0", "batch": "9", "interactive": "0"}
 
 
 def test_a_pod_that_is_refused_after_us_shows_as_reserved(installed: Installed, namespace: str) -> None:
-    """A ResourceQuota is asked after the webhooks: its GPUs stay promised until the promise expires."""
+    """A ResourceQuota is asked after the webhooks: its GPUs stay reserved until the reservation expires."""
     installed.tenant("promised", namespace, quotas=[{"gpus": "4"}])
     none = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
     installed.api.create({**none, "spec": {"hard": {"requests.nvidia.com/gpu": 0}}}, namespace)

@@ -17,11 +17,11 @@ from webhook.policy.quota.charges import Shortfall, StrandedGang
 from webhook.policy.values.tenants import Tenant, Usage
 
 RESERVATION_SECONDS = 60.0
-"""After so long this leader takes a promise for void; a real one asks the API server first."""
+"""After so long this leader takes a reservation for void; a real one asks the API server first."""
 
 
 class CountedLedger(Accounts):
-    """`tenant_name` tells whose a namespace is now; a promise lapses by its age alone."""
+    """`tenant_name` returns the tenant of a namespace now; a reservation lapses by its age alone."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class CountedLedger(Accounts):
             self._count(tenant)
 
     def _count(self, tenant: Tenant) -> None:
-        """Bring an account in line with what was seen, as a leader does, and note how old its promises are."""
+        """Bring an account in line with what was seen, as a leader does, and note how old its reservations are."""
         self._tenants[tenant.name] = tenant
         self._view.drop_overdue()
         version = self.store.newest(tenant.name)

@@ -1,4 +1,4 @@
-"""The ceiling of priority classes, held by the API server alone: the webhook is dead, and tests write in its place."""
+"""The ceiling of priority classes, enforced by the API server alone: the webhook is dead, and tests write for it."""
 
 from collections.abc import Iterable, Iterator
 from itertools import count

@@ -1,4 +1,4 @@
-"""The Job that opens the gates of held pods at the end of an uninstall, as it is rendered."""
+"""The Job that opens the gates of queued pods at the end of an uninstall, as it is rendered."""
 
 from pathlib import Path
 

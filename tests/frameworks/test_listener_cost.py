@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first te
 
 TITLE = "What the listener costs"
 FAR_TOO_MUCH = 10
-"""Times what we promise: a loaded machine is slow, and a listener that waits at each step is slower."""
+"""The times that docs state: a loaded machine is slow, and a listener that waits at each step is slower."""
 
 LOADED_BY_A_TRAINER = "ast, json, random, re, shutil, signal, threading, typing"
 """What has been imported anyway by the time that the listener is."""

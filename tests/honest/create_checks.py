@@ -45,7 +45,7 @@ class CreateChecks:
         asked = expected.booked_with(tree, one)
         freed = [expected.ask_of(preempted)] if preempted else []
         if preempted and expected.api.still_there(PODS, preempted) is None:
-            freed = freed if expected.has_room_now(tenant, asked) else []  # somebody may have what it held
+            freed = freed if expected.has_room_now(tenant, asked) else []  # somebody may have what it used
         retried = expected.lost_of(controller)[:1]
         what = controller["kind"] if controller else "bare pod"
         subject = f"{exceed} {what}"

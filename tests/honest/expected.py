@@ -366,7 +366,7 @@ class Expected:
                 log.popleft()
 
     def lately(self, tenant: str, seconds: float = WINDOW) -> Mapping[str, Bounds]:
-        """Return the least and the most that each row may have held within these seconds."""
+        """Return the least and the most that each row may have used within these seconds."""
         self.note()
         found: dict[str, Bounds] = {}
         for when, bounds in self._log[tenant]:

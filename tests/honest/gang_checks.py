@@ -7,10 +7,10 @@ from tests.honest.report import Report
 from tests.ledger.virtual_time import loop
 
 WHOLE_SECONDS = 5.0
-"""All pods of a gang that are there get their turn within this, once the first one has."""
+"""All pods of a gang that are there are opened within this, once the first one is."""
 
 LAG_SECONDS = 1.5
-"""The leader sees a change of a gang within this, and the oracle what the leader let in."""
+"""The leader sees a change of a gang within this, and the oracle what the leader admitted."""
 
 
 class GangChecks:

@@ -270,7 +270,7 @@ STORIES: dict[str, History] = {
         do("wait", 60),
         gpus=4,
     ),
-    # A gang has what its pods hold, also what they held when it was no gang yet.
+    # A gang has what its pods use, also what they used when it was no gang yet.
     "a Job of one pod grows into what is free": story(
         "Deny",
         apply("Job", "grows"),

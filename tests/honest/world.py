@@ -182,7 +182,7 @@ class World:
             waited += 1
 
     async def _drain(self) -> None:
-        """Delete what runs for ever, the oldest first, so that whoever waits gets its turn; then all the rest."""
+        """Delete what runs for ever, the oldest first, so that whoever waits is admitted; then all the rest."""
         for _ in range(14):
             there = [(kind, key) for kind, key in self._applied.values() if self._api.find(KINDS[kind], key)]
             if not there:

@@ -23,7 +23,7 @@ YES, NO, AGAIN = "yes", "no", "try again"
 
 
 class Overdrawn(AssertionError):  # noqa: N818 - what has happened
-    """A ledger holds less than was promised, or more is stored than the quota allows."""
+    """A ledger counts less than was reserved, or more is stored than the quota allows."""
 
 
 class Cluster:
@@ -34,7 +34,7 @@ class Cluster:
         self.truth = Truth()
         self.processes: list[Process] = []
         self.most: dict[str, Decimal] = {}
-        """The most that each ledger has held, since somebody last forgot it."""
+        """The most GPUs in each ledger since somebody last forgot it."""
         self._before: dict[str, tuple[Account, Decimal]] = {}
         self._sealed: dict[str, Account] = {}
         self._tenants: set[str] = set()
@@ -118,7 +118,7 @@ class Cluster:
         return YES if isinstance(answer, Booked) else AGAIN if isinstance(answer, TryAgain) else NO
 
     async def store(self, *names: str) -> None:
-        """Creates that were promised are stored; others fail, for they were refused."""
+        """Store the creates with a reservation; the others fail, because they were refused."""
         for name in names:
             if self.truth.creates[name].state is State.RESERVED:
                 kind = WORKLOADS if self.truth.creates[name].workload else PODS
@@ -167,12 +167,12 @@ class Cluster:
         await self.balance()
 
     async def never_scaled(self, name: str) -> None:
-        """A change of a workload that was let in fails after us."""
+        """Let a change of an admitted workload fail after us."""
         self.truth.creates[name] = replace(self.truth.creates[name], growing=0)
         await self.balance()
 
     async def never(self, name: str) -> None:
-        """A create that was promised fails after us."""
+        """Let a create with a reservation fail after us."""
         self.truth.become(name, State.NEVER)
         await self.balance()
 
@@ -219,7 +219,7 @@ class Cluster:
             self._wrong.append(str(wrong))
 
     def check(self) -> None:
-        """No sealed ledger holds less than is stored and promised, and no more is stored than the quota allows."""
+        """No sealed ledger counts less than is stored and reserved, and no more is stored than the quota allows."""
         accounts = {tree["metadata"]["name"]: (tree, self.account(tree["metadata"]["name"])) for tree in self._quotas()}
         self._sealed |= {name: account for name, (_, account) in accounts.items() if account}
         unsealed = [name for name, (_, account) in accounts.items() if not account]
@@ -229,7 +229,7 @@ class Cluster:
             raise Overdrawn(f"a namespace is open in two ledgers: {opened}")
         for name, (tree, account) in accounts.items():
             if account is None:
-                self._before.pop(name, None)  # a rebuild from nothing forgets who replaces whom
+                self._before.pop(name, None)  # a rebuild from nothing forgets replacements
             else:
                 elsewhere = [*opened, *(each for other in rebuilt for each in _in(other, "open"))]
                 self._check_account(name, account, read_tenant(tree), elsewhere)
@@ -244,10 +244,10 @@ class Cluster:
         [row], charged = tenant.rows, self.charge(name)
         self.most[name] = max(charged, self.most.get(name, charged))
         if charged < self.truth.potential(here):
-            raise Overdrawn(f"the ledger of {name} holds {charged}, and {self.truth.potential(here)} was promised")
+            raise Overdrawn(f"the ledger of {name} holds {charged}, and {self.truth.potential(here)} was reserved")
         before, self._before[name] = self._before.get(name), (account, charged)
         if _in(account, "closed"):
-            return  # what its next ledger has let in there is counted here too, until it is dropped
+            return  # what its next ledger has admitted there is counted here too, until it is dropped
         if before and before[0].namespaces == account.namespaces and charged > max(row.hard, before[1]):
             raise Overdrawn(f"the ledger of {name} goes from {before[1]} to {charged}, and the quota is {row.hard}")
 
@@ -259,7 +259,7 @@ class Cluster:
             if each.namespace not in known
         ]
         if lost:
-            raise Overdrawn(f"{lost} were promised, and are in no ledger")
+            raise Overdrawn(f"{lost} were reserved, and are in no ledger")
 
     def account(self, tenant: str = "alpha") -> Account | None:
         """The account as it is stored; None where it isn't sealed."""

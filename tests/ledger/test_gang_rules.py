@@ -262,7 +262,7 @@ async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
 
 
 async def joined(cluster: Cluster, replica: Process, name: str, group: str, size: int) -> str:
-    """A pod of a group without a workload asks to be let in."""
+    """A pod of a group without a workload asks to be admitted."""
     tenant, charge = cluster.tenant_of("n"), Charge(Decimal(1), None)
     whole = GangBooking(group, "PodGroup", "n", group, tenant, (Charge(Decimal(size), None),), of_pods=True)
     pod = Booking(name, "n", tenant, (charge,), name=name, gang=group, group=whole)

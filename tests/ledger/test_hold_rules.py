@@ -234,7 +234,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["D", "B", "C"]
 
 
-@STORIES.of("successor", replaced(draft, "_is_replaceable", lambda _: False))
+@STORIES.of("heir", replaced(draft, "_is_replaceable", lambda _: False))
 async def a_pod_that_is_made_again_takes_the_position_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
@@ -265,7 +265,7 @@ async def the_position_of_a_deleted_pod_is_reserved_until_its_controller_makes_t
     await cluster.gated("C", controller="rs")
     await cluster.time(1)
     assert cluster.open() == ["C"]
-    # No controller makes another one, so it is not kept for long.
+    # No controller makes another one, so it is not reserved for long.
     await cluster.preempt("C")
     await cluster.gone("C")
     await cluster.time(ended_pods.PREEMPTED_SECONDS + 1)
@@ -494,7 +494,7 @@ def _reserved_alone(account: Account, view: PodView) -> list[GatedPod]:
 
 @STORIES.of("members", replaced(opening, "let_in_by", _reserved_alone))
 async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
-    """The worker may be made only when the driver runs, so that the driver alone gets the gang its turn."""
+    """The worker may be made only when the driver runs, so that the driver alone gets the gang admitted."""
     await holding(cluster, 3)
     await cluster.gated("A", gpus=3)
     await cluster.time(1)

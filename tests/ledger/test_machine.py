@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: no ledger ever holds less than was promised, and in the end it holds the truth.
+"""Whatever happens in whatever order: no ledger ever counts less than was reserved, and in the end it has the truth.
 
 The steps are those of the model (LEDGER.md names them in words), and they drive the real ledger of two processes, of
 which one or the other leads, or both think so.
@@ -116,7 +116,7 @@ class LedgerMachine(RuleBasedStateMachine):
         answer = await self.cluster.ask(replace(create, name=name), at, tenant=owner)
         if answer == NO and self.cluster.account(owner):
             most = self.cluster.most[owner]
-            assert most + create.gpus > self.quotas[owner], f"refused, though the ledger held {most}"
+            assert most + create.gpus > self.quotas[owner], f"refused, though the ledger had {most}"
 
     @rule(data=st.data(), stored=st.sampled_from([True, True, True, False]))
     @precondition(lambda self: self.names(State.RESERVED))

@@ -292,7 +292,7 @@ async def _forgotten(self: Any, claimed: Any, account: Any) -> None:
 @STORIES.of("doubt", replaced(Rebuilding, "_write", _forgotten))
 @STORIES.of("fence", replaced(Restoring, "is_under_way", lambda *_: False))
 async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: Cluster) -> None:
-    """Nobody knows whether alpha has N, and alpha is claimed anew before anybody else may have it."""
+    """Nobody knows whether alpha has N, and alpha is claimed again before anybody else may have it."""
     leader = await new_and_claimed(cluster)
     leader.client.fates = lambda request: Fate.LATE if str(request).startswith(WRITE_ALPHA) else Fate.ANSWERED
     leader.client.release()

@@ -26,7 +26,7 @@ async def opened(cluster: Cluster, quota: int = 1) -> tuple[Process, Process]:
 
 
 async def lagging(cluster: Cluster, leader: Process, replica: Process) -> None:
-    """A pod is promised, then the status emptied; the leader knows of that, and its watch has shown nothing of both."""
+    """A pod is reserved, then the status emptied; the leader knows of that, and its watch has shown nothing of both."""
     leader.client.view(TENANT_QUOTAS).hold()
     assert await cluster.ask("A", replica) == YES
     await cluster.empty("alpha")
@@ -70,7 +70,7 @@ async def what_the_watch_showed_before_the_last_claim_proves_nothing(cluster: Cl
 
 
 async def broken(cluster: Cluster, leader: Process, replica: Process) -> None:
-    """A pod is promised and the status emptied while the leader's watch is broken: it begins anew."""
+    """A pod is reserved and the status emptied while the leader's watch is broken: it begins again."""
     leader.client.view(TENANT_QUOTAS).hold()
     assert await cluster.ask("A", replica) == YES
     await cluster.empty("alpha")

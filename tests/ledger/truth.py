@@ -77,7 +77,7 @@ class Truth:
         return self._gpus(namespaces, THERE)
 
     def potential(self, namespaces: Collection[str]) -> Decimal:
-        """The same, and all that may still be stored: what was promised and hasn't met its end."""
+        """The same, and all that may still be stored: reservations that have not ended."""
         return self._gpus(namespaces, THERE + UNDER_WAY)
 
     def _in(self, states: Collection[State]) -> Iterable[Create]:
@@ -110,7 +110,7 @@ def _of_one_name(names: Collection[str], gangs: Mapping[str, int], drawn: Mappin
 
 
 def _place(create: Create, inherited: Collection[str]) -> str:
-    """Two stand in one place where only one can run: a victim and its heir, and all of one namespace and name."""
+    """Two share a slot where only one can run: a victim and its replacement, and all of one namespace and name."""
     if create.replaces in inherited:
         return create.replaces
     if create.name in inherited or not create.place:

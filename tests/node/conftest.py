@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def turn(item: pytest.Item) -> int:
-    """The turn of a test of this folder; others stay where they are."""
+    """Return the rank of a test of this folder; others stay where they are."""
     here = Path(__file__).parent in item.path.parents
     needs_the_release = "release" in getattr(item, "fixturenames", ())
     return here * (1 + needs_the_release + (item.path.stem == UNINSTALLS))

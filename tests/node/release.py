@@ -57,7 +57,7 @@ class Release:
         self.cluster.kubectl("rollout", "status", "deployment/gpu-tiers", NAMESPACE, "--timeout=240s")
 
     def _is_led(self) -> bool:
-        """Before that nobody knows what a pod has held that is gone."""
+        """Before that nobody knows the GPUs of a pod that is gone."""
         return bool(self.get("lease/gpu-tiers")["spec"].get("holderIdentity"))
 
     def _said(self) -> str:

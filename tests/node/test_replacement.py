@@ -97,7 +97,7 @@ def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
 
 
 def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:
-    """The tenant's quota is full: the Deployment is let in, its pods are not. The sentence of that."""
+    """The tenant's quota is full: the Deployment is admitted, its pods are not. The sentence of that."""
     create(node, namespace, batch("sweep", 1, {}))
     wait_until(lambda: bool(messages_of(node, namespace, "FailedCreate")), SECONDS, "the refusal")
     sentence = f"exceeded quota: tenant {namespace}: gpu-batch is at {GPUS} of {GPUS} GPUs; this pod asks for 1."

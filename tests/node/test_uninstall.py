@@ -94,7 +94,7 @@ def test_uninstall_leaves_no_webhook_and_no_gated_pod_behind(
 ) -> None:
     release.uninstall()
     assert not gated(node, namespace, queued_pod)
-    wait_until(partial(is_running, node, namespace, queued_pod), SECONDS, "the pod that was held")
+    wait_until(partial(is_running, node, namespace, queued_pod), SECONDS, "the pod that was queued")
     left = node.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name")
     assert "gpu-tiers" not in left.stdout
     ours = ("get", "deployments,services,secrets,jobs,serviceaccounts", NAMESPACE, "--output=name")

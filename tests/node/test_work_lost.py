@@ -29,7 +29,7 @@ HOOK_SECONDS = "8"
 
 @dataclass(frozen=True)
 class Victim:
-    """A training, named after whom it tells of its saves; each of another tier, for the metric to tell them apart."""
+    """A training, named after the receiver of its reports; each of another tier, which the metric distinguishes."""
 
     name: str
     tier: str

@@ -39,7 +39,7 @@ STORED = {
         "b",
     ),
 }
-"""Lines as pods bear them that earlier versions let in."""
+"""Lines on pods that earlier versions admitted."""
 
 
 @pytest.mark.parametrize("text", STORED)

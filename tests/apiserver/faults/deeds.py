@@ -17,7 +17,7 @@ RESTART_SECONDS = 1.0
 
 
 class Faults:
-    """Runs a plan's faults against the replicas and the API server. `done` tells of each in a line."""
+    """Runs a plan's faults against the replicas and the API server. `done` gets a line about each."""
 
     def __init__(self, cluster: ControlPlane, replicas: Sequence[Replica], api: Api) -> None:
         self._cluster = cluster

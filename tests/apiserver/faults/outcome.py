@@ -24,12 +24,12 @@ class Outcome:
 
     @property
     def over_admitted(self) -> int:
-        """The most GPUs that a tenant ever held beyond its quota."""
+        """The most GPUs that a tenant ever used beyond its quota."""
         return max(book.over_admitted for book in self.books)
 
     @property
     def uncharged(self) -> int:
-        """The most GPUs that a tenant ever held beyond what its status said."""
+        """The most GPUs that a tenant ever used beyond its status."""
         return max(book.uncharged for book in self.books)
 
     @property

@@ -27,7 +27,7 @@ from .queue import left_gated
 REQUEST_SECONDS = 6
 """The API server gives a create up after this."""
 CREATE_SECONDS = 8
-"""A create that was let in is stored or has failed by then."""
+"""An admitted create is stored or has failed by then."""
 LEASE_SECONDS = 4
 SETTLE_SECONDS = 30
 """After the last fault or error: one expiry by a leader who is new, and the tries of those who wait."""

@@ -50,7 +50,7 @@ class Properties(Queue):
         if not self.off and s.ledger.sealed and self.scenario.way != "share":
             counted = value(s.ledger.entries, REAL, self.rows)
             if any(have < due for have, due in zip(counted, self.reserved(s), strict=True)):
-                return "VIOLATION: the account holds less than was promised"
+                return "VIOLATION: the account counts less than was reserved"
         if not s.ledger.sealed or self.among(s.at, "y"):
             return ""
         return self.when_quiet(s)

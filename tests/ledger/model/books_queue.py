@@ -12,7 +12,7 @@ class Queue(Writes):
     """Books first what adds nothing to a row, and then the others by tier and age."""
 
     def queue(self, s: State, entries: Entries, view: View) -> tuple[Entries, str]:
-        """Return the entries with what is booked and what the head reserves, and whom the booking wrongs."""
+        """Return the entries with what is booked and what the head reserves, and the pods that the booking wrongs."""
         wrong, reserved = "", set[int]()
         for unit in self.units(view, entries) if self.on("nothing") else ():
             after = self.with_unit(s, entries, unit)
@@ -85,7 +85,7 @@ class Queue(Writes):
         wants = tuple(asks[r] if r in short else rest[r] * self.on("total") for r in range(self.rows))
         return Entry(unit[0], f"kept {unit[0]}", "K", wants, tier=self.items[unit[0]].tier)
 
-    # --- whom a booking wrongs -------------------------------------------------------------------------------------
+    # --- pods that a booking wrongs---------------------------------------------------------------------------------
     def wronged(self, s: State, view: View, before: Entries, after: Entries, unit: Unit) -> str:
         """Tell of a replacement or of one before it in the queue that a booking wrongs."""
         for first in self.units(view, before):
@@ -98,7 +98,7 @@ class Queue(Writes):
         return self.robbed(s, before, after)
 
     def robbed(self, s: State, before: Entries, after: Entries) -> str:
-        """Tell of a replacement for whom there is no room any more, but for those who were booked."""
+        """Report a replacement that lacks room only because of those that were booked."""
         booked = {each.item for each in after} - {each.item for each in before}
         for i, item in enumerate(self.items):
             ended, gone = item.after, item.gang >= 0 and s.at[item.gang] == "e"

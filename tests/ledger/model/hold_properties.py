@@ -21,7 +21,7 @@ class Properties(Writes):
         if is_open > s.cap:
             return f"VIOLATION: overdrawn, {is_open} open and the quota {s.cap}"
         if not self.off and self.cost(s.ledger) < self.must_cover(s):
-            return "VIOLATION: the ledger holds less than was promised"
+            return "VIOLATION: the ledger counts less than was reserved"
         return self.stuck(s, s.ledger.term) or self.stuck(s, 1 - s.ledger.term)
 
     def stuck(self, s: State, k: int) -> str:
@@ -66,7 +66,7 @@ class Properties(Writes):
             gangs = s.ledger.gangs | ({unit} if gang else set())
             more = s.ledger._replace(reserved=(s.ledger.reserved | {i}) - s.leaders[k].skip, gangs=gangs)
             if self.cost(more) <= s.quota:
-                return f"VIOLATION: {self.pods[i].name} fits and is held for ever"
+                return f"VIOLATION: {self.pods[i].name} fits and is gated for ever"
             if self.could_fit(s, unit):
                 break
         return ""

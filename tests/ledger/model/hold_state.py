@@ -15,14 +15,14 @@ RULES = {
     "release": "a booking whose opening is refused is released, and its pod passed over for a while",
     "touch": "a booking is released only after the pod was written, so that openings under way conflict",
     "whole": "a gang is booked whole in one write",
-    "heirs": "the heir of a preempted pod takes its place, before the line",
-    "keep": "the place of a preempted pod is kept, after its end, for as long as its controller needs to make the heir",
-    "missed": "the place of a pod that the ledger counted and that is gone is kept too, also by who leads next",
-    "line": "the ledger says in which order workloads were first held, and keeps a place until nothing is gated there",
-    "strict": "nobody passes one before him in the line who does not fit now",
+    "heirs": "the replacement of a preempted pod takes its slot, before the queue",
+    "keep": "the slot of a preempted pod is reserved, after its end, while its controller makes the replacement",
+    "missed": "the slot of a pod that was counted and is gone is reserved too, also by the next leader",
+    "line": "the ledger has the order of first gates, and reserves a position until nothing is gated there",
+    "strict": "nobody passes one before it in the queue that does not fit now",
     "never": "who could not even fit an empty quota is passed over",
-    "drain": "the leader opens held pods whatever onExceed says by now",
-    "queue": "a pod without the gate is refused while somebody of its tier or a higher one is in the line",
+    "drain": "the leader opens gated pods whatever onExceed says by now",
+    "queue": "a pod without the gate is refused while a pod of its tier or a higher one is in the queue",
 }
 Pods = frozenset[int]
 NONE: Pods = frozenset()
@@ -45,8 +45,8 @@ class Ledger(NamedTuple):
     counted: Pods  # open pods, as the leader saw them
     reserved: Pods = NONE  # booked and not counted
     replacements: tuple[int, ...] = ()
-    places: Pods = NONE  # preempted pods, terminating or gone, whose place waits for an heir
-    line: tuple[tuple[str, int], ...] = ()  # workloads with gated pods, the first held first, and GPUs that wait there
+    places: Pods = NONE  # preempted pods, terminating or gone, whose slot waits for a replacement
+    line: tuple[tuple[str, int], ...] = ()  # workloads with gated pods, the first gated first, and GPUs that wait there
     gangs: frozenset[str] = frozenset()
 
 
@@ -64,7 +64,7 @@ class Leader(NamedTuple):
 
 
 class State(NamedTuple):
-    at: str  # n not made yet; under way: g gated, u without gate, y let in; h held, o open, t preempted and
+    at: str  # n not made yet; under way: g gated, u without gate, y admitted; h gated, o open, t preempted and
     # terminating, x gone after that, e ended, d dead (never stored)
     rv: tuple[int, ...]
     born: tuple[int, ...]  # the order in which pods were stored
@@ -105,7 +105,7 @@ def caught_up(view: View, events: int) -> View:
 
 @lru_cache(maxsize=1 << 18)
 def charge(pods: tuple[Pod, ...], live: Pods, replacements: tuple[int, ...], gangs: frozenset[str]) -> int:
-    """A victim and its heirs count the larger of both, a booked gang what it declares or what its pods hold if more."""
+    """Count the larger of a victim and its replacements, and of what a booked gang declares and its pods use."""
     places, drawn = dict.fromkeys(live, 1), dict.fromkeys(gangs, 0)
     for replacement in [i for i in live if replacements[i] in live]:
         del places[replacement]

@@ -24,10 +24,10 @@ class Writes(Rules):
         """A replica judges a pod without the gate."""
         name, ledger = self.pods[i].name, s.ledger
         if s.hold and not self.on("gate"):
-            return f"{name} is let in unbooked, for its row holds", self.put(s, i, "y")
+            return f"{name} is admitted unbooked, because its row queues", self.put(s, i, "y")
         successor = self.inherit(ledger, i)
         if successor:
-            return f"{name} is booked as an heir", self.put(s._replace(ledger=successor), i, "y")
+            return f"{name} is booked as a replacement", self.put(s._replace(ledger=successor), i, "y")
         unit = self.pods[i].unit
         gangs = ledger.gangs | ({unit} if pods_gang(self.pods, unit) and self.on("whole") else set())
         new = ledger._replace(reserved=ledger.reserved | {i}, gangs=gangs)
@@ -132,7 +132,7 @@ class Writes(Rules):
         return self.robbed(s, ledger, view, booked) if booked else ""
 
     def robbed(self, s: State, ledger: Ledger, view: View, booked: list[int]) -> str:
-        """Tells of an heir for whom no room is left, but for those who were booked."""
+        """Report a replacement that lacks room only because of those that were booked."""
         for successor, pod in enumerate(self.pods):
             waits = self.is_due(s, successor) or (s.at[successor] == "h" and successor not in ledger.reserved)
             if not waits or pod.after not in s.ledger.places | s.ledger.counted | members(view.at, "tx"):
@@ -142,7 +142,7 @@ class Writes(Rules):
                 reserved=ledger.reserved | {successor}, replacements=replacements, places=ledger.places - {pod.after}
             )
             if self.cost(more) > s.quota >= self.cost(more._replace(reserved=more.reserved - set(booked))):
-                return f"VIOLATION of order: the line takes the place of {pod.name}, an heir; "
+                return f"VIOLATION of order: the queue takes the slot of {pod.name}, a replacement; "
         return ""
 
     def rank(self, s: State, i: int) -> tuple[int, int]:

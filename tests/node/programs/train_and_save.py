@@ -1,6 +1,6 @@
 """Trains and saves each second, until the hook asks: that is when a step begins that takes too long to save in time.
 
-Its arguments: whom it tells of its saves (its listener, or the file `progress`; else nobody), and how often that is
+Its arguments: the receiver of its reports (its listener, or the file `progress`; else nobody), and how often that is
 reported. /data/record has all that it did.
 """
 

@@ -248,7 +248,7 @@ async def test_a_claim_of_a_group_without_gpus_or_without_a_quota_of_ours_is_non
 
 
 async def test_no_podgroup_gets_a_claim_with_gpus() -> None:
-    """Its template may be swapped, and it, or the group, made anew, once a pod was let in."""
+    """Its template may be swapped, and it, or the group, made again, once a pod was admitted."""
     owner = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "gang", "uid": "g"}
     claim = a_claim(count=8).having("metadata.ownerReferences", [{**owner, "controller": True}])
     answer = await World(ALPHA).validate(claim)

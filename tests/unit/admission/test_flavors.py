@@ -1,4 +1,4 @@
-"""On which flavor row a pod is booked: by its node where it has one, and anew when its scheduling gate is lifted."""
+"""The flavor row of a pod: by its node where it has one, and again when its scheduling gate is lifted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A gang and its pods get one answer: what is let in when it is applied is never refused when its pods come."""
+"""A gang and its pods get one answer: what is admitted when it is applied is never refused when its pods come."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -219,7 +219,7 @@ async def test_rays_autoscaler_may_ask_for_more_than_a_row_holds(least: int) -> 
 
     world = World(a_tenant().allowing("5"))
     answer = await world.update(cluster(2), cluster(6))
-    assert answer.allowed, "pods beyond what the cluster can't do without are let in one by one, as far as they fit"
+    assert answer.allowed, "pods beyond what the cluster can't do without are admitted one by one, as far as they fit"
     assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in " ".join(answer.warnings)
 
 

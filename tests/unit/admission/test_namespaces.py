@@ -1,4 +1,4 @@
-"""A namespace as it is labelled: let in, and its labels of ours are told where they say nothing."""
+"""A namespace as it is labelled: admitted, with a warning about labels of ours that say nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A TenantQuota as it is applied: warned about, and let in."""
+"""A TenantQuota as it is applied: warned about, and admitted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Workloads are answered where a person applies them; nothing is booked, and an update is never held to the past."""
+"""Workloads are answered where a person applies them; nothing is booked, and an update is never judged by the past."""
 
 import pytest
 
@@ -246,7 +246,7 @@ async def test_a_workload_without_gpus_is_none_of_ours() -> None:
 
 
 async def test_a_replicaset_is_judged_by_its_deployments_label() -> None:
-    """The label stands on the Deployment alone; its ReplicaSet must not be held to the default tier's row."""
+    """The label stands on the Deployment alone; its ReplicaSet must not be judged by the default tier's row."""
     owner = a_deployment(a_pod().asking(4)).of_tier("gpu-training")
     replicaset = a_replicaset(a_pod().asking(4)).owned_by(owner)
     world = World(owner, a_tenant().allowing("6", tier="gpu-training").allowing("1", tier="gpu-interactive"))

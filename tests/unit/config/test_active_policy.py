@@ -12,7 +12,7 @@ from webhook.policy.values.tiers import PriorityClass, disagreements, obstacles
 
 
 class Office:
-    """A policy file, whoever watches it, and the cluster's classes that it is held against."""
+    """A policy file, whoever watches it, and the cluster's classes that it is compared with."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

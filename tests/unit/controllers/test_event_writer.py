@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.unit.controllers.events_kept import StoredEvents, until
+from tests.unit.controllers.stored_events import StoredEvents, until
 from webhook.controllers.event_writer import MOST_SERIES, EventWriter, Regarding
 from webhook.kube.errors import Forbidden, Unreachable
 

@@ -1,4 +1,4 @@
-"""A pod that runs counts on the flavor of its node, whatever it names, and anew when the node's labels change."""
+"""A pod that runs counts on the flavor of its node, whatever it names, and again when the node's labels change."""
 
 from decimal import Decimal
 

@@ -117,7 +117,7 @@ def test_one_of_which_nothing_is_known_loses_at_most_all_since_its_start() -> No
     by_claim = {"v": Holding("research", Charge(Decimal(2), "gpu-batch"))}
     assert evicted(holdings=by_claim)._lost(PREEMPTED, training(), Ended({}, seen=False), Outcome("unknown")) == Work(
         2 * 3600.0, exact=False
-    ), "as many GPUs as it held, until it was evicted"
+    ), "as many GPUs as it used, until it was evicted"
 
 
 def test_a_server_has_no_work_to_lose() -> None:

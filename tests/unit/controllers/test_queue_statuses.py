@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from tests.unit.clock import Clock
-from tests.unit.controllers.events_kept import until
+from tests.unit.controllers.stored_events import until
 from webhook.controllers.queue_statuses import QueueStatuses
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.queue import Queued, QueuedUnit
@@ -17,9 +17,9 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 ROW = QuotaRow(Decimal(6), "gpu-training")
 
 
-def a_gated_pod(name: str, *, controller: str = "", statuses: bool = False) -> GatedPod:
+def a_gated_pod(name: str, *, controller: str = "", is_reported: bool = False) -> GatedPod:
     charge = Charge(Decimal(1), "gpu-training")
-    gated = Gated(1000, "2026-11-26T17:00:00Z", "7", statuses)
+    gated = Gated(1000, "2026-11-26T17:00:00Z", "7", is_reported)
     return GatedPod(f"uid-{name}", Holding("lab", charge, controller=controller, name=name, gated=gated))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.unit.controllers.events_kept import StoredEvents, until
+from tests.unit.controllers.stored_events import StoredEvents, until
 from tests.unit.controllers.test_queue_statuses import a_gated_pod, waits
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.queue_statuses import QueueStatuses
@@ -122,7 +122,7 @@ async def test_pods_of_one_place_wait_for_the_row_that_its_first_pod_lacks() -> 
 
 async def test_pods_that_the_leader_before_reported_are_not_reported_again() -> None:
     async with Story().running() as story:
-        await story.tell([waits(a_gated_pod("a", told=True))])
+        await story.tell([waits(a_gated_pod("a", is_reported=True))])
         assert not story.pods.patches
         assert not story.pods.requests
 
@@ -193,7 +193,7 @@ async def test_a_pod_that_had_room_when_it_came_gets_no_event() -> None:
     """Every pod of a row that holds is gated for a moment."""
     async with Story().running() as story:
         story.open(a_gated_pod("a"), 0.2, waited=False)
-        story.open(a_gated_pod("told-by-another-leader", told=True), waited=False)
+        story.open(a_gated_pod("reported-by-another-leader", is_reported=True), waited=False)
         await until(lambda: bool(story.pods.events))
         await asyncio.sleep(0.01)
         assert story.pods.about("a") == []

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.builders import Built, a_deployment, a_job, a_pod, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.operators import a_jobset, a_lws
 from tests.builders.world import World
-from tests.unit.controllers.events_kept import StoredEvents, until
+from tests.unit.controllers.stored_events import StoredEvents, until
 from webhook.cluster.views import Owner, links, owner_of
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.verdict_events import MOST_WAITING, Notice, VerdictEvents

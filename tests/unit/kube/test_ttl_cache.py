@@ -1,4 +1,4 @@
-"""Look-ups are shared, kept for a while, and bounded in number."""
+"""Look-ups are shared, stored for a while, and bounded in number."""
 
 import asyncio
 import weakref

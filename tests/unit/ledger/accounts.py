@@ -27,7 +27,7 @@ def a_sum(gpus: int, **fields: object) -> Entry:
 
 
 def an_entry(uid: str, gpus: int = 1, *, shared: dict[str, int] | None = None, **fields: object) -> Entry:
-    """A pod of that uid, called as its uid is, which was let in and not seen yet."""
+    """A pod of that uid, called as its uid is, which was admitted and not seen yet."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(gpus=Decimal(gpus), tier="gpu-batch", shared=claims)
     given = {"uid": uid, "namespace": TEAM, "name": uid, "state": "Reserved", "wants": (charge,), **fields}
@@ -41,7 +41,7 @@ def a_gang(uid: str, *wants: Charge, **fields: object) -> Entry:
 
 
 def reserved(account: Account) -> list[str]:
-    """The uids of the pods that were let in and not seen yet."""
+    """The uids of the pods that were admitted and not seen yet."""
     return [each.uid for each in account.reserved if each.is_pod]
 
 

@@ -173,7 +173,7 @@ async def test_a_gang_that_was_booked_keeps_the_place_of_a_pod_that_was_preempte
 
 
 async def test_a_gang_that_just_fits_is_not_stranded_while_its_pods_come(ledger: CountedLedger) -> None:
-    """Nobody booked it whole, and all of its pods have been let in."""
+    """Nobody booked it whole, and all of its pods have been admitted."""
     ledger.workloads.observe("old", declared("old", 8))
     for number in range(8):
         assert isinstance(await ledger.book(a_member(f"old-{number}", "old")), Booked)

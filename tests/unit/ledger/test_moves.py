@@ -120,7 +120,7 @@ async def test_the_replacement_of_a_preempted_pod_moves_into_its_place(ledger: C
     assert isinstance(await ledger.book(moving("heir", 2, "h100")), Booked)
     assert used(ledger) == (2, 2, 0), "the pair is charged once"
     ledger.release("victim")
-    assert used(ledger) == (2, 2, 0), "the heir alone"
+    assert used(ledger) == (2, 2, 0), "the replacement alone"
 
 
 async def test_a_pod_that_nobody_booked_needs_room_on_the_new_row_alone(ledger: CountedLedger) -> None:

@@ -17,7 +17,7 @@ FULL = a_tenant().allowing("4", tier="gpu-batch").view()
 
 @pytest.fixture
 def ledger(clock: Clock) -> CountedLedger:
-    """A tenant's 4 GPUs, all held by one pod of a ReplicaSet."""
+    """A tenant's 4 GPUs, all used by one pod of a ReplicaSet."""
     ledger = CountedLedger(clock, lambda _: "alpha", patience=5)
     ledger.observe("victim", pod(4))
     return ledger
@@ -42,7 +42,7 @@ async def test_the_replacement_of_a_preempted_pod_gets_in_at_once(ledger: Counte
     ledger.observe("heir", pod(4))
     assert used(ledger) == 4
     ledger.release("victim")
-    assert used(ledger) == 4, "the heir alone"
+    assert used(ledger) == 4, "the replacement alone"
     ledger.release("heir")
     assert used(ledger) == 0
 

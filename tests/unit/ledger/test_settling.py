@@ -52,7 +52,7 @@ PREEMPTED = an_account(an_entry("one", state="Used", preempted=True))
     ("before", "after", "status"),
     [
         pytest.param(SEEN, an_account(), SAID, id="a pod has ended"),
-        pytest.param(RESERVED, an_account(), SAID, id="a promise came to nothing"),
+        pytest.param(RESERVED, an_account(), SAID, id="a reservation came to nothing"),
         pytest.param(SEEN, an_account(used=2), SAID, id="a pod came that nobody booked"),
         pytest.param(SEEN, PREEMPTED, SAID, id="a pod is preempted, and may be replaced"),
         pytest.param(SEEN, SEEN, {"observedGeneration": 2}, id="the spec is another"),

@@ -58,7 +58,7 @@ def test_two_errors_before_a_step_lead_to_the_checkpoint_before(
     assert capsys.readouterr().err.endswith("40: it was tried, and no step followed\n")
     for _ in range(ERRORS):
         resumed(marks, error=True)
-    assert step(marks) is None, "it begins anew"
+    assert step(marks) is None, "it begins again"
 
 
 def test_evictions_before_a_step_are_borne_longer(marks: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Posture: what a new tenant is told of who can evict whom."""
+"""Posture: the tiers that can evict a new tenant's pods, and those that it can evict."""
 
 from msgspec import structs
 

@@ -1,4 +1,4 @@
-"""Which commands leave a shell as the first process, held against the shells of this machine."""
+"""The commands that leave a shell as the first process, compared with the shells of this machine."""
 
 import shutil
 import subprocess

@@ -66,7 +66,7 @@ def test_plain_comparisons_are_evaluated(selector: str, does: bool | None) -> No
 
 
 def test_any_other_selector_is_judged_like_for_like() -> None:
-    """A device is held through a request of the same class with at least the same selectors: it would do again."""
+    """A device is allocated through a request of the same class with at least the same selectors: it would do again."""
     slices = a_slice(a_device())
     allocated = there(slices, claims=(an_allocated_claim("one", FREE, "self.unread"),))
     assert allocated.does(KEY, WantedDevices(DRIVER, 1, (FREE,))) is True

@@ -152,7 +152,7 @@ async def test_a_part_is_fixed_once_the_pod_exists(
     assert sentence is None or sentence in answer.sentence
     assert (await World().update(old, new)).allowed, "where the policy counts no parts"
     leaving = new.having("metadata.deletionTimestamp", "2026-01-01T00:00:00Z")
-    assert (await World(policy=SHARING).update(old, leaving)).allowed is answer.allowed, "it holds what it held"
+    assert (await World(policy=SHARING).update(old, leaving)).allowed is answer.allowed, "it uses what it used"
 
 
 def test_a_pod_that_exists_is_charged_for_what_can_be_read() -> None:

@@ -1,4 +1,4 @@
-"""How the API server is told to ask gpu-tiers, and whom else it asks."""
+"""The registration of gpu-tiers with the API server, and the other webhooks there."""
 
 from datetime import timedelta
 from typing import Any
