@@ -15,7 +15,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from certs.ca_bundle import WebhookConfigurations
+from certs.configurations import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
 from certs.self_managed import CertificateSecret, Kept, SelfManaged, advance, data_of, kept_in
 from certs.source import Bundle, CertificateError, Objects, Outdated, apply
