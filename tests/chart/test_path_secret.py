@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from http.client import HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -74,10 +74,10 @@ class Replica:
     log: Path
     process: "subprocess.Popen[bytes] | None" = None
 
-    def started(self, folder: Path) -> "Replica":
+    def started(self, folder: Path, *options: str) -> "Replica":
         command = [str(Path(sys.executable).parent / "gpu-tiers"), "serve", "--host=localhost"]
         command += [f"--policy={folder / 'policy.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}"]
-        command += [f"--port={self.port}", f"--metrics-port={self.metrics_port}", f"--identity={self.port}"]
+        command += [f"--port={self.port}", f"--metrics-port={self.metrics_port}", f"--identity={self.port}", *options]
         with self.log.open("w") as log:
             return replace(self, process=subprocess.Popen(command, stdout=log, stderr=log))
 
@@ -257,6 +257,32 @@ def without_paths(applied: Applied) -> None:
     found = kubectl("get", *(f"{kind}/{CONFIGURATION}" for kind in KINDS), "-o", "yaml").stdout
     kept = [line for line in found.splitlines(keepends=True) if " path: /" not in line]
     kubectl("replace", "-f", "-", input="".join(kept))
+
+
+@pytest.mark.apiserver
+def test_a_replica_that_cannot_read_its_configurations_is_not_ready(applied: Applied, tmp_path: Path) -> None:
+    """It knows no path, so each review that the Service led to it would get 404."""
+    folder = applied.replicas[0].log.parent
+    blind = Replica(*free_ports(2), tmp_path / "log").started(folder, "--configuration=of-another")
+    try:
+        wait_until(lambda: "[+]caches ok" in readiness(blind), 240, "all else to be ready")
+        assert "[-]path: the webhook configurations, which name the path of reviews, have not" in readiness(blind)
+        assert not blind.is_ready()
+    finally:
+        blind.process.kill()
+        blind.process.wait()
+
+
+def readiness(replica: Replica) -> str:
+    """What /readyz says; nothing until the process listens."""
+    connection = HTTPConnection("127.0.0.1", replica.metrics_port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().read().decode()
+    except OSError:
+        return ""
+    finally:
+        connection.close()
 
 
 @pytest.mark.apiserver

@@ -86,6 +86,7 @@ def test_a_url_has_the_path_that_a_person_wrote():
         ("https://gpu-tiers.example.com/mutate", "/mutate"),
         ("https://gpu-tiers.example.com:8443/of-our-own/mutate", "/of-our-own/mutate"),
         ("https://gpu-tiers.example.com", ""),
+        ("https://gpu-tiers.example.com/elsewhere", ""),
     ):
         outside["webhooks"][0]["clientConfig"] = {"url": url, "caBundle": "bmV3"}
         assert corrections(outside, "/mutate", "bmV3") == []
