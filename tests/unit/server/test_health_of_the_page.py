@@ -18,8 +18,8 @@ def told(*there: str) -> str:
     """Of a cluster in which these configurations are there."""
     entry = {"clientConfig": {"url": "https://gpu-tiers.example.com/x/validate"}}
     seen = {kind: Seen({"webhooks": [entry]} if kind in there else None, NOW) for kind in KINDS}
-    cluster, in_force = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
-    found = health_of({}, cluster, SimpleNamespace(seen=seen), in_force)  # type: ignore[arg-type]
+    cluster, active = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
+    found = health_of({}, cluster, SimpleNamespace(seen=seen), active)  # type: ignore[arg-type]
     return found["webhook configurations"]
 
 
