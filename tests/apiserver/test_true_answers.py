@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from localcluster.waiting import wait_until
+
 from .asking import running, why
 from .installed import Installed, gpu_job, gpu_pod
 from .queue import Line
@@ -54,6 +56,27 @@ def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
         "label", "job/train", "gpu-tiers.dev/tier=gpu-trainin", "--overwrite", f"--namespace={namespace}", check=False
     )
     assert answer.code == 1, answer.stdout
-    answers = why(installed, namespace, "job/train")
-    assert "None of its pods is pending: 1 of 1 run." in answers
-    assert "refused" not in answers
+    text = why(installed, namespace, "job/train")
+    assert "None of its pods is pending: 1 of 1 run." in text
+    assert "refused" not in text
+
+
+def test_a_cronjob_whose_jobs_are_refused_says_why(installed: Installed, namespace: str, node: str) -> None:
+    """Its tier is taken from its tenant after it was applied, so that only its runs are refused."""
+    with installed.tenant_for(f"cron-{namespace}", namespace) as name:
+        run = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-training"}}, "spec": gpu_job("", 1, node)["spec"]}
+        spec = {"schedule": "* * * * *", "jobTemplate": run}
+        cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": spec}
+        answer = installed.create(cron, namespace)
+        assert answer.code == 0, answer.stderr
+        installed.tenant(name, namespace, maxTier="gpu-batch")
+        text = ""
+
+        def is_refused() -> bool:
+            nonlocal text
+            text = why(installed, namespace, "cronjob/nightly")
+            return "refused" in text
+
+        wait_until(is_refused, 90, "its first run", pause=3)
+        assert "gpu-training is not for tenant" in text
+        assert "There is room" not in text

@@ -105,7 +105,7 @@ def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_sl
 
 
 def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some() -> None:
-    """It would otherwise wait for twice as much without end, and keep the total from those behind it."""
+    """The gang would otherwise wait for twice as much without end, and keep the total from those behind it."""
     owner = tenant(9, QuotaRow(Decimal(3), tier="gpu-training"))
     high = Charge(Decimal(3), "gpu-training"), Charge(Decimal(2), "gpu-training")
     four, five = (Charge(gpus=Decimal(gpus), tier="gpu-batch") for gpus in (4, 5))
@@ -125,7 +125,7 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
 
 
 def test_who_shares_a_claim_that_is_in_use_needs_no_room_for_it_while_a_slot_is_reserved() -> None:
-    """It would otherwise wait for the claim's GPUs once more, and keep the total from those behind it."""
+    """The pod would otherwise wait for the claim's GPUs once more, and keep the total from those behind it."""
     claim = Charge(Decimal(4), "gpu-batch", shared={f"{TEAM}/claim": Decimal(4)})
     gated = Gated(400, "2026-01-01T00:00:00Z", "1")
     view = a_view(
