@@ -17,7 +17,7 @@ from webhook.kube.client import Client
 from .client_certificates import make_authority
 from .faults.run import bare_plane
 from .installed import Installed
-from .queue import Line
+from .queue import QueueingTenant
 
 NODE_SELECTORS = "--enable-admission-plugins=PodNodeSelector"
 """Kubernetes leaves that plugin out. It changes nothing in a namespace without its annotation."""
@@ -123,11 +123,11 @@ def wide(installed: Installed) -> Iterator[str]:
 
 
 @pytest.fixture
-def line(installed: Installed, wide: str) -> Iterator[Line]:
+def line(installed: Installed, wide: str) -> Iterator[QueueingTenant]:
     with new_namespace(installed.cluster) as namespace:
         quotas = [{"gpus": 8}]
         with installed.tenant_for(f"hold-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
-            yield Line(installed, namespace, wide)
+            yield QueueingTenant(installed, namespace, wide)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from .installed import Installed, Tree, gpu_pod
 GATE = {"name": "gpu-tiers.dev/quota"}
 
 
-class Line:
+class QueueingTenant:
     """A tenant of 8 GPUs whose pods are queued, and a node with room for all of them."""
 
     def __init__(self, installed: Installed, namespace: str, node: str) -> None:

@@ -115,7 +115,7 @@ async def watching(kubeconfig: Path) -> AsyncIterator[Watched]:
         yield live
 
 
-class Line:
+class CuttableProxy:
     """The line to the API server, which a test may cut and mend. Passes bytes on; TLS stays end to end."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -170,12 +170,12 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def over_a_line(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[Line, Path]]:
+async def over_a_line(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[CuttableProxy, Path]]:
     """A line, and a kubeconfig that leads over it."""
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     target = config["clusters"][0]["cluster"]
     server = urlsplit(target["server"])
-    line = Line(server.hostname or "", server.port or 443)
+    line = CuttableProxy(server.hostname or "", server.port or 443)
     await line.mend()
     target["server"] = f"https://127.0.0.1:{line.port}"
     target["tls-server-name"] = server.hostname

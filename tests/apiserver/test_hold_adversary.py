@@ -11,7 +11,7 @@ from tests.builders.claims import a_claim
 
 from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
-from .queue import GATE, Line
+from .queue import GATE, QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -20,7 +20,7 @@ GANG = "gpu-tiers.dev/gang"
 H100 = "NVIDIA-H100-80GB-HBM3"
 
 
-class Attacked(Line):
+class Attacked(QueueingTenant):
     """A line of 8 GPUs, and mallory, who has the role `edit` in its namespace."""
 
     def asks(self, *arguments: str, **options: str) -> Result:

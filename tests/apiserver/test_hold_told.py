@@ -10,7 +10,7 @@ import pytest
 from .asking import run
 from .conftest import new_namespace
 from .installed import Installed, Tree
-from .queue import Line
+from .queue import QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,35 +23,35 @@ def roomy(installed: Installed) -> str:
 
 
 @pytest.fixture
-def line(installed: Installed, roomy: str) -> Iterator[Line]:
+def line(installed: Installed, roomy: str) -> Iterator[QueueingTenant]:
     with new_namespace(installed.cluster) as namespace:
         quotas = [{"gpus": 16}, {"tier": "gpu-training", "gpus": 6}]
         with installed.tenant_for(f"told-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
-            yield Line(installed, namespace, roomy)
+            yield QueueingTenant(installed, namespace, roomy)
 
 
-def condition(line: Line, pod: str) -> Tree:
+def condition(line: QueueingTenant, pod: str) -> Tree:
     conditions = line.installed.get(f"pod/{pod}", line.namespace)["status"]["conditions"]
     return next(each for each in conditions if each["type"] == "PodScheduled")
 
 
-def messages_of(line: Line, pods: list[str]) -> list[str]:
+def messages_of(line: QueueingTenant, pods: list[str]) -> list[str]:
     """Return the messages of those pods that say why they wait."""
     messages = (condition(line, each).get("message", "") for each in pods)
     return [each for each in messages if each.startswith("waits for")]
 
 
-def queue_of(line: Line) -> Tree:
+def queue_of(line: QueueingTenant) -> Tree:
     return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("queue", {})
 
 
-def reserved(line: Line, tier: str) -> str:
+def reserved(line: QueueingTenant, tier: str) -> str:
     """Return what is reserved for the queue in the row of a tier."""
     rows = line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("usage", [])
     return next((str(each.get("reservedForQueue", "")) for each in rows if each.get("tier") == tier), "")
 
 
-def events(line: Line, reason: str = "Queued") -> set[tuple[str, str, str]]:
+def events(line: QueueingTenant, reason: str = "Queued") -> set[tuple[str, str, str]]:
     found = line.installed.get("events", line.namespace)["items"]
     return {
         (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
@@ -60,7 +60,7 @@ def events(line: Line, reason: str = "Queued") -> set[tuple[str, str, str]]:
     }
 
 
-def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) -> None:
+def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: QueueingTenant) -> None:
     tenant = f"told-{line.namespace}"
     line.create(line.pod("there", gpus=6))
     line.eventually_runs("there")
@@ -117,7 +117,7 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert all("its gate is open now" in message for _, _, message in events(line, "Admitted"))
 
 
-def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(line: Line) -> None:
+def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(line: QueueingTenant) -> None:
     """Two GPUs of the row are free, and reserved for the gang that waits for four."""
     line.create(line.pod("there", gpus=4))
     line.eventually_runs("there")
@@ -144,7 +144,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
     assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
 
 
-def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
+def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     tenant, installed = f"told-{line.namespace}", line.installed
     there = line.pod("there", gpus=6)
     there["spec"] |= {"activeDeadlineSeconds": 3600}
@@ -185,7 +185,7 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     assert second.endswith("its turn")
 
 
-def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: Line) -> None:
+def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: QueueingTenant) -> None:
     policy, admission = f"frozen-{line.namespace}", "admissionregistration.k8s.io/v1"
     here = {"matchLabels": {"kubernetes.io/metadata.name": line.namespace}}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]
@@ -219,7 +219,7 @@ def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: Line) -> None:
     line.eventually_runs("waits")
 
 
-def test_a_line_that_does_not_change_is_written_once(line: Line) -> None:
+def test_a_line_that_does_not_change_is_written_once(line: QueueingTenant) -> None:
     line.create(line.pod("there", gpus=6))
     line.eventually_runs("there")
     line.create(line.pod("waits", gpus=2))

@@ -8,7 +8,7 @@ from localcluster.waiting import wait_until
 
 from .asking import running, why
 from .installed import Installed, gpu_job, gpu_pod
-from .queue import Line
+from .queue import QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -37,7 +37,7 @@ def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_com
 
 
 def test_each_evicted_pod_of_a_gang_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
-    line = Line(installed, namespace, node)
+    line = QueueingTenant(installed, namespace, node)
     line.create(line.job("sweep", pods=4, tier="gpu-batch"))
     installed.eventually(lambda: len(line.running()) == 4, "a full node")
     pods = line.running()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.fuzz.mutations import spoiled
 from tests.fuzz.seeds import seeds
 from tests.fuzz.target import judge
@@ -35,7 +35,7 @@ class Fuzzer:
     def __init__(self, seed: int, loop: asyncio.Runner) -> None:
         self._loop = loop
         self._random = Random(seed)  # noqa: S311 - no secret
-        self._pool = [World().body(tree) for tree in seeds()]
+        self._pool = [FakeApi().body(tree) for tree in seeds()]
         self.tried = 0
         self.seen: set[tuple[str, ...]] = set()
 

@@ -9,7 +9,7 @@ import yaml
 
 from tests.builders import Tree
 from tests.builders.built import Built
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.property.anything import SHAPES, places
 from tests.property.pods import OWNERS
 
@@ -73,4 +73,4 @@ def _pods_of(tree: Tree) -> Iterator[Tree]:
         spec = template.get("spec") if place and isinstance(template, dict) else None
         if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
             metadata = {"name": "work-0", "namespace": "team-alpha", **(template.get("metadata") or {})}
-            yield World().sent({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            yield FakeApi().sent({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})

@@ -50,7 +50,7 @@ QUIET_SECONDS = 10.0
 """Nothing has changed for so long before the commands are asked."""
 
 
-class World:
+class Simulation:
     """The cluster, the replicas and the oracle of one history."""
 
     def __init__(self, history: History) -> None:

@@ -35,7 +35,7 @@ class Waiting:
         return {row: gpus for row, gpus in lacks.items() if gpus > 0}
 
 
-class Line:
+class QuotaRows:
     """The rows of all tenants, as far as they are used or reserved for those who were asked about before."""
 
     def __init__(self, usage: Mapping[str, Counter[Row]]) -> None:
@@ -64,7 +64,7 @@ def left_gated(plan: Plan, pods: Iterable[Tree], jobs: Iterable[Tree] = ()) -> I
     pods = list(pods)
     units = _units(pods)
     yield from _in_part(units)
-    line = Line(usage_of(plan, pods))
+    line = QuotaRows(usage_of(plan, pods))
     made = {_name(each["metadata"]): each["metadata"]["creationTimestamp"] for each in jobs}
     waiting = [_waiting(plan, name, unit, made) for name, unit in units.items() if all(map(is_gated, unit))]
     for _, some in groupby(sorted(waiting, key=attrgetter("turn")), attrgetter("turn")):

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from tests.builders import a_job, a_pod, a_policy, a_replicaset, a_tenant, a_workload
 from tests.builders.queues import reserve
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 
@@ -15,7 +15,7 @@ def says_it_waits(answer: Answer) -> bool:
 
 async def test_nobody_reads_that_pods_wait_which_name_their_node() -> None:
     """They take no gate, so they are refused until there is room."""
-    world = World(a_tenant(onExceed="Hold").allowing("2"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"))
     assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
     on_a_node = a_job(a_pod().asking(1).having("spec.nodeName", "gpu-7"))
     assert (await world.validate(on_a_node)).warnings[-1] == (
@@ -28,7 +28,7 @@ async def test_nobody_reads_that_pods_wait_which_name_their_node() -> None:
 async def test_who_makes_a_pod_alone_reads_that_it_waits() -> None:
     """The pods of a workload need no such sentence, because its author read it at apply."""
     owner = a_replicaset()
-    world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"), owner)
     assert not says_it_waits(await world.create(a_pod().asking(1)))
     await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))
     alone = await world.create(a_pod().asking(1), dryRun=True)
@@ -45,7 +45,7 @@ QUEUE = a_policy().tiers.rank("gpu-batch")
 
 
 async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     reserve(world.ledger, QUEUE, {"total": 3})
     pod = a_pod().of_tier("gpu-batch").having("spec.nodeName", "gpu-7")
     assert (await world.create(pod.asking(1))).allowed
@@ -56,7 +56,7 @@ async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage(
 
 
 async def test_a_pod_of_a_higher_tier_does_not_meet_what_the_queue_reserves() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     reserve(world.ledger, QUEUE, {"total": 3})
     pod = a_pod().of_tier("gpu-training").having("spec.nodeName", "gpu-7")
     assert (await world.create(pod.asking(4))).allowed
@@ -65,7 +65,7 @@ async def test_a_pod_of_a_higher_tier_does_not_meet_what_the_queue_reserves() ->
 
 async def test_a_replacement_that_names_its_node_adds_nothing_and_meets_no_reservation() -> None:
     owner = a_replicaset()
-    world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"), owner)
     uid, charge = owner.json()["metadata"]["uid"], Charge(Decimal(1), "gpu-batch")
     world.ledger.observe("victim", Holding("team-alpha", charge, 30.0, uid, preempted=True, name="victim"))
     reserve(world.ledger, QUEUE, {"total": 1})
@@ -76,7 +76,7 @@ async def test_a_replacement_that_names_its_node_adds_nothing_and_meets_no_reser
 
 
 async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a_whole() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     reserve(world.ledger, QUEUE, {"total": 2})
     group = {"kueue.x-k8s.io/pod-group-name": "sweep"}, {"kueue.x-k8s.io/pod-group-total-count": "3"}
     pod = a_pod().of_tier("gpu-batch").asking(1).labelled(group[0]).annotated(group[1])
@@ -86,7 +86,7 @@ async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a
 
 async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_worth() -> None:
     job = a_job(a_pod().asking(1))
-    world = World(a_tenant(onExceed="Hold").allowing("4"), job)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"), job)
     booked, book = list[Booking](), world.ledger.book
 
     async def noted(booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
@@ -102,7 +102,7 @@ async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_
 
 async def test_who_applies_a_workload_reads_what_the_queue_reserves() -> None:
     """Its row has room but for that, which is for a workload of the same tier."""
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
     assert not any("are queued" in each for each in (await world.validate(job)).warnings)
     reserve(world.ledger, QUEUE, {"total": 4})
@@ -118,7 +118,7 @@ async def test_who_applies_a_workload_reads_what_the_queue_reserves() -> None:
 
 
 async def test_a_cronjob_reads_of_its_runs() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("2"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"))
     assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
     template = {"spec": {"template": a_pod().asking(1).template()}}
     cron_job = a_workload("batch/v1", "CronJob", schedule="@daily", jobTemplate=template)

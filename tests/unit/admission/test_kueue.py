@@ -18,7 +18,7 @@ from tests.builders import (
 )
 from tests.builders.built import Tree
 from tests.builders.operators import a_sparkapplication
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.tier_policy import TierPolicy
 
 QUEUE, CLASS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
@@ -32,8 +32,8 @@ def with_kueue(**kueue: object) -> TierPolicy:
     return a_policy(kueue={"workloadPriorityClasses": True, **kueue})
 
 
-def a_world(*objects: Any, **kueue: object) -> World:
-    return World(*objects, policy=with_kueue(**kueue))
+def a_world(*objects: Any, **kueue: object) -> FakeApi:
+    return FakeApi(*objects, policy=with_kueue(**kueue))
 
 
 def queue_class(tree: Tree) -> str | None:
@@ -96,7 +96,7 @@ async def test_a_queued_workload_names_the_class_of_its_tier(workload: Any, tier
 
 async def test_without_the_policys_word_nothing_is_written() -> None:
     """A class that nobody made would keep the workload from its queue for ever."""
-    assert (await World().mutate(a_pytorchjob().labelled(QUEUED))).patch == []
+    assert (await FakeApi().mutate(a_pytorchjob().labelled(QUEUED))).patch == []
 
 
 async def test_what_kueue_does_not_queue_is_left_alone() -> None:
@@ -106,7 +106,7 @@ async def test_what_kueue_does_not_queue_is_left_alone() -> None:
 
 
 async def test_audit_writes_nothing() -> None:
-    world = World(policy=a_policy(mode="Audit", kueue={"workloadPriorityClasses": True}))
+    world = FakeApi(policy=a_policy(mode="Audit", kueue={"workloadPriorityClasses": True}))
     assert (await world.mutate(a_pytorchjob().labelled(QUEUED))).patch == []
 
 

@@ -6,7 +6,7 @@ from typing import Self, cast
 from msgspec import structs
 
 from tests.builders import WorkloadBuilder, a_deployment, a_pod
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.offline import Files, ManifestStore
 from webhook.objects.pods import OwnerReference
@@ -35,8 +35,8 @@ OWNER = a_deployment(name="chat")
 POD = a_pod().asking().owned_by(OWNER)
 
 
-def a_world(cached: str, now: str) -> tuple[World, Labelled]:
-    world, at_once = World(OWNER), Labelled(OWNER.of_tier(now), Labelled(OWNER.of_tier(cached)))
+def a_world(cached: str, now: str) -> tuple[FakeApi, Labelled]:
+    world, at_once = FakeApi(OWNER), Labelled(OWNER.of_tier(now), Labelled(OWNER.of_tier(cached)))
     world.webhooks = structs.replace(world.webhooks, cluster=Cluster(world.known, at_once))
     return world, at_once
 

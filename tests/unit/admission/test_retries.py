@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import Tree, a_pod, a_tenant, a_workload
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission.reviewer import LookupBudget
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Metadata, OwnerReference
@@ -61,7 +61,7 @@ class Controller:
         version = "batch/v1" if kind == "Job" else "apps/v1"
         self.owner = a_workload(version, kind, "chat", selector=SELECTS, template=POD.template(), **counts)
         self.uid, self.wanted, self.store = f"uid-of-{self.owner.tree['metadata']['name']}", wanted, store
-        self.world = World(a_tenant().allowing("400"), self.owner)
+        self.world = FakeApi(a_tenant().allowing("400"), self.owner)
         lookups: Any = self.world.cluster.lookups
         lookups.is_name_taken, lookups.pods_in = store.is_name_taken, store.pods_in
         self.world.webhooks = replace(self.world.webhooks, budget=LookupBudget(clock))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import a_claim_template, a_claiming_pod, a_job, a_pod, a_policy, a_tenant
 from tests.builders.claims import a_device_class
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -16,13 +16,13 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
 DRA_ALONE = EvictionScope(frozenset())
 
 
-def a_world(scope: EvictionScope = DRA_ALONE, *objects: Any, policy: TierPolicy | None = None) -> World:
-    world = World(CLASS, a_claim_template(), *objects, policy=policy)
+def a_world(scope: EvictionScope = DRA_ALONE, *objects: Any, policy: TierPolicy | None = None) -> FakeApi:
+    world = FakeApi(CLASS, a_claim_template(), *objects, policy=policy)
     world.known.scope = scope
     return world
 
 
-async def warnings_of(world: World, applied: Any) -> list[str]:
+async def warnings_of(world: FakeApi, applied: Any) -> list[str]:
     answer = await world.create(applied)
     assert answer.allowed
     return [each for each in answer.warnings if each.startswith("[evicts-nobody]")]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy, a_tenant, live_classes
 from tests.builders.counted_ledger import CountedLedger
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from tests.unit.cluster.lagging import LaggingApi, Tree
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster, live_cluster
@@ -41,7 +41,7 @@ class Lagging:
 
     def __post_init__(self) -> None:
         self.live = self.cluster.known
-        self.world = World(policy=POLICY)
+        self.world = FakeApi(policy=POLICY)
         self.ledger = CountedLedger(lambda: 0.0, self.live.tenant_name)
         self.world.webhooks = Webhooks(self.cluster, self.ledger, lambda: POLICY, lambda *_: None)
 

@@ -17,7 +17,7 @@ GPU = "gpu.nvidia.com"
 TEMPLATE, MADE, SHARED = "ResourceClaimTemplate/gpus", "ResourceClaim/train-0-gpu-x7k2p", "ResourceClaim/pair"
 
 
-class World:
+class FakeClaims:
     """Claims and templates by what a person would call them: so many GPUs, or why they can't be read."""
 
     def __init__(self, **watched: int) -> None:
@@ -37,7 +37,7 @@ class World:
         return (gpus, *(Devices("cards", 1, claim.name, f"card-{number}") for number in range(255)))
 
     class Watch:
-        def __init__(self, world: "World") -> None:
+        def __init__(self, world: "FakeClaims") -> None:
             self.world = world
 
         def devices(self, key: str) -> tuple[Devices, ...] | None:
@@ -63,7 +63,7 @@ def counts(claimed: Claimed) -> list[int]:
 
 
 async def test_what_was_made_of_a_template_says_more_than_the_template() -> None:
-    world = World()
+    world = FakeClaims()
     world.there = {TEMPLATE: 1}
     assert counts(await world.read.of(a_pod(**OF_A_TEMPLATE))) == [1]
     world.there = {TEMPLATE: 8, MADE: 2}
@@ -72,14 +72,14 @@ async def test_what_was_made_of_a_template_says_more_than_the_template() -> None
 
 
 async def test_the_watch_is_asked_before_the_api_server() -> None:
-    world = World(pair=5)
+    world = FakeClaims(pair=5)
     (devices,) = (await world.read.of(a_pod(**OF_A_CLAIM))).devices
     assert (devices.count, devices.claim) == (5, "team-a/pair")
 
 
 @pytest.mark.parametrize("problem", [Missing("gone"), Unreadable("no answer")])
 async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable) -> None:
-    world = World()
+    world = FakeClaims()
     world.there = {SHARED: 4}
     await world.read.of(a_pod(**OF_A_CLAIM))
     world.there = {SHARED: problem}
@@ -91,7 +91,7 @@ async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable
 
 async def test_what_was_never_known_is_distinguished() -> None:
     """A claim that can't be read is tried again; one that does not exist uses nothing, and its making is an event."""
-    world = World()
+    world = FakeClaims()
     for problem, passing in ((Unreadable("no answer"), True), (Missing("gone"), False)):
         world.there = {SHARED: problem}
         claimed = await world.read.of(a_pod(**OF_A_CLAIM))
@@ -100,7 +100,7 @@ async def test_what_was_never_known_is_distinguished() -> None:
 
 
 async def test_a_claim_that_changes_while_its_pod_is_read_is_noticed() -> None:
-    world = World(pair=1)
+    world = FakeClaims(pair=1)
     claimed = await world.read.of(a_pod(**OF_A_CLAIM))
     assert world.read.is_current(claimed)
     world.watched["pair"] = 5

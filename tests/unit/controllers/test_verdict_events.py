@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.builders import Built, a_deployment, a_job, a_pod, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.operators import a_jobset, a_lws
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.controllers.stored_events import StoredEvents, until
 from webhook.cluster.views import Owner, links, owner_of
 from webhook.controllers.event_writer import EventWriter
@@ -25,7 +25,7 @@ NO_ROOM = (
 )
 
 
-class Story(World):
+class Story(FakeApi):
     """A cluster of these objects, and the events that its refusals come to."""
 
     def __init__(self, *objects: Built) -> None:

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from tests.builders import a_deployment, a_job, a_pod, a_replicaset, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.report.latest import VerdictGroups, VerdictShown
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
@@ -40,7 +40,7 @@ def test_the_group_that_nothing_was_added_to_for_longest_is_forgotten() -> None:
 async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
     """Else the page says `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
     rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
-    groups, world = VerdictGroups(), World(a_tenant(quotas=rows, onExceed="Demote"))
+    groups, world = VerdictGroups(), FakeApi(a_tenant(quotas=rows, onExceed="Demote"))
     world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
     train = a_job(a_pod().asking("2").of_tier("gpu-training"), name="train", parallelism=1).of_tier("gpu-training")
     await world.create(a_pod().asking("2").of_tier("gpu-training"))
@@ -56,7 +56,7 @@ async def test_the_pods_of_a_deployment_and_itself_are_of_one_workload() -> None
     """Its ReplicaSets come and go; a person knows the Deployment."""
     chat = a_deployment(a_pod().asking(), name="chat")
     revision = a_replicaset(a_pod().asking(), name="chat-5d9").owned_by(chat)
-    groups, world = VerdictGroups(), World(chat, revision)
+    groups, world = VerdictGroups(), FakeApi(chat, revision)
     world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
     await world.create(chat)
     await world.create(a_pod().asking().owned_by(revision))

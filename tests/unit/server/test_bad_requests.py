@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.builders import a_pod
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.server.serving import JSON, a_post, a_review, a_server
 from webhook.server.metric_table import ANSWERS, REVIEWS
 
@@ -60,7 +60,7 @@ UNREADABLE = {
 @pytest.mark.parametrize(("object_", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
 async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object_: bytes, sentence: str) -> None:
     """A tenant may shape it, and a 400 would let it in where failurePolicy is Ignore."""
-    world = World()
+    world = FakeApi()
     body = world.body(a_pod().asking(), object="HERE").replace(b'"HERE"', object_)
     async with a_server(world.webhooks.mutate, world.webhooks.validate) as server:
         mutated, validated = await server.post("/mutate", body), await server.post("/validate", body)

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from tests.builders import a_pod, a_policy
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission import review
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.cli.cluster.snapshot import _pod
@@ -69,7 +69,7 @@ async def test_nothing_else_is_marked(request_: Request) -> None:
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_who_checks_often_fills_no_log(lines: list[dict[str, Any]], mode: str) -> None:
     """A dry run in a namespace without a tenant is refused: that is its answer, and no news for anybody else."""
-    world = World(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
+    world = FakeApi(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
     webhooks = structs.replace(world.webhooks, record=Recorder(Metrics()))
     checks, tries = _pod("gpu-batch"), a_pod("tried").asking().of_tier("gpu-batch").json()
     for tree in (checks, tries):

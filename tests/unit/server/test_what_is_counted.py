@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.builders import Built, a_job, a_pod, a_policy, a_tenant
 from tests.builders.counted_ledger import CountedLedger
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.page.samples import a_preemption
 from webhook.controllers.gpu_seconds import GpuSeconds
 from webhook.controllers.pods_on_nodes import ObservedPod, PodsOnNodes
@@ -36,7 +36,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 
 
-class Counted(World):
+class Counted(FakeApi):
     """A cluster whose verdicts are counted."""
 
     def __init__(self, *objects: Built, policy: TierPolicy | None = None) -> None:
