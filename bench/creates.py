@@ -101,7 +101,7 @@ class Load:
 
 
 def loads() -> Iterator[Load]:
-    """All but the gangs."""
+    """Yield the loads without the gangs."""
     bare = {case: Place(1, [namespace]) for case, namespace in BARE.items()}
     real = {case: bare[case] for case in (NOTHING, QUOTA)}
     dry = {case: bare[case] for case in (NOTHING, POLICIES, GO_PAIR, ASGI_PAIR)} | {GPU_TIERS: Place(1, ["direct"])}
@@ -177,7 +177,7 @@ def started(count: int, stack: ExitStack) -> tuple[ControlPlane, list[Replica]]:
 
 
 def namespace(name: str) -> Iterator[Tree]:
-    """With the ServiceAccount that its pods need."""
+    """Yield a namespace with the ServiceAccount that its pods need."""
     if name != "default":
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}

@@ -26,13 +26,13 @@ def ours(replicas: int, what: str) -> str:
 
 
 def tenants(count: int) -> str:
-    """How many, in words."""
+    """Return the number in words."""
     return f"{count} tenant{'s' if count > 1 else ''}" if count else "no tenant"
 
 
 @dataclass(frozen=True)
 class Key:
-    """Which figure: what is created, by how many clients, and what is installed there."""
+    """The key of a figure: what is created, by how many clients, and what is installed there."""
 
     what: str
     clients: int
@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measured:
-    """All runs."""
+    """The values of all runs."""
 
     kubernetes: str
     runs: list[Run]
@@ -88,7 +88,7 @@ class Spread:
     most: float
 
     def text(self, digits: int) -> str:
-        """In words; one run has no spread."""
+        """Return the figure in words; one run has no spread."""
         median, least, most = (f"{each:,.{digits}f}" for each in (self.median, self.least, self.most))
         return median if least == most else f"{median} ({least}\N{EN DASH}{most})"
 
@@ -108,7 +108,7 @@ class Bar:
     above: Key | None = None
 
     def value(self, run: Run) -> float:
-        """In one run."""
+        """Return the value in one run."""
         value = float(getattr(run.of(self.key), self.field))
         return value - getattr(run.of(self.above), self.field) if self.above else value
 
@@ -119,7 +119,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Goal:
-    """How a quantity should be to another one: `times` of it at least, or at most."""
+    """The goal of a quantity against another one: `times` of it at least, or at most."""
 
     of: Bar
     against: Bar

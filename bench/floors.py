@@ -102,7 +102,7 @@ def create(cluster: ControlPlane, *trees: Tree) -> None:
 
 
 def call_directly(cluster: ControlPlane, namespace: str, balancer: int, replica: Replica) -> None:
-    """In that namespace the API server calls the replica itself, as it calls the pairs, and not the balancer."""
+    """Let the API server call the replica itself in that namespace, as it calls the pairs, and not the balancer."""
     for kind in KINDS.values():
         behind = cluster.kubectl("get", kind, "zz-gpu-tiers", "--output=json").json()
         direct = admission(kind, namespace, webhooks=deepcopy(behind["webhooks"]))

@@ -32,7 +32,7 @@ IDLE, FREED, CROWD, RUNS = 150, 200, 32, 8
 
 
 class Bound:
-    """When each pod got its node, as a watch told it."""
+    """The times at which pods got their node, as a watch reported it."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""How long controllers wait with their next try: after an outage in Enforce, and after a full quota has room again.
+"""The waits of controllers before their next try: after an outage in Enforce, and after a full quota has room.
 
 `python bench/retries.py`, for some eight minutes; `--operators` measures workloads of JobSet, Trainer, the training
 operator, KubeRay and LeaderWorkerSet instead. Each case has workloads of its own, three of each kind and of one pod

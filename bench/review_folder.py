@@ -1,4 +1,4 @@
-"""How long `gpu-tiers review -f FOLDER` takes over 1,000 mixed manifests, the start of the program included.
+"""The time of `gpu-tiers review -f FOLDER` over 1,000 mixed manifests, the start of the program included.
 
 `python bench/review_folder.py`. The manifests are the golden ones and the examples, each time with another name, other
 images and other arguments, so that no two are alike.

@@ -47,7 +47,7 @@ def cpu_of_children() -> float:
 
 
 def imported(command: str, kubeconfig: Path) -> int:
-    """How many modules a run imports."""
+    """Return how many modules a run imports."""
     return run(command, kubeconfig, "-X", "importtime")[1].count("import time:") - 1
 
 

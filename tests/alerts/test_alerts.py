@@ -77,7 +77,7 @@ def _test_of(story: Story) -> dict[str, Any]:
 
 
 def _silent() -> dict[str, Any]:
-    """All is well, at several times of two days."""
+    """Return series of a healthy webhook, at several times of two days."""
     quiet = [
         {"eval_time": at, "alertname": rule["alert"], "exp_alerts": []} for at in ("10m", "3h", "26h") for rule in RULES
     ]

@@ -111,7 +111,7 @@ class Installed:
         return metrics_of(self.address)
 
     def log(self) -> str:
-        """All that the process has logged."""
+        """Return the log of the process."""
         return self.process.log.read_text()
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
@@ -191,7 +191,7 @@ class Installed:
 
 
 def _nobody_elses(cluster: Cluster) -> None:
-    """On a cluster that GPU_TIERS_TEST_CLUSTER names: touch nobody's installation, nor one that can't call us."""
+    """Refuse a cluster of GPU_TIERS_TEST_CLUSTER with somebody's installation, or one that can't call us."""
     if not cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", check=False).code:
         missing("gpu-tiers is installed on this cluster already; name one without it (python -m localcluster up)")
     view = cluster.kubectl("config", "view", "--minify", "-o=jsonpath={.clusters[0].cluster.server}")

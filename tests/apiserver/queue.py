@@ -39,7 +39,7 @@ class QueueingTenant:
         return {each["metadata"]["name"] for each in self.pods() if GATE in each["spec"].get("schedulingGates", ())}
 
     def status(self) -> Tree:
-        """That of its TenantQuota."""
+        """Return the status of its TenantQuota."""
         found: Tree = self.installed.get(f"tenantquota/hold-{self.namespace}", "").get("status", {})
         return found
 

@@ -43,7 +43,7 @@ def job(name: str, gpus: int, count: int, **more: Any) -> Tree:
 
 @contextmanager
 def away(installed: Installed) -> Iterator[None]:
-    """Without the webhook's configurations, as before it was installed."""
+    """Remove the webhook's configurations, as before it was installed."""
     kubectl = installed.cluster.kubectl
     stored = [installed.api.get(f"{each}/zz-gpu-tiers") for each in CONFIGURATIONS]
     kubectl("delete", ",".join(CONFIGURATIONS), "zz-gpu-tiers")

@@ -1,4 +1,4 @@
-"""When a deleted pod gives back its quota, on a real API server: once it has ended, or as soon as it is deleted."""
+"""The time at which a deleted pod gives back its quota, on a real API server: at its end, or at its deletion."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""With few rights a command answers less, and nothing else: each answer is compared with an administrator's."""
+"""A command with few rights answers less, and nothing else: each answer is compared with an administrator's."""
 
 import json
 import re
@@ -144,12 +144,12 @@ def somebody(installed: Installed, namespace: str, rights: str) -> Iterator[Path
 
 
 def said(text: str) -> set[str]:
-    """Its lines, whatever the widths of columns."""
+    """Return its lines, whatever the widths of columns."""
     return {" ".join(line.split()) for line in at_any_time(text).splitlines() if line.strip()}
 
 
 def at_any_time(text: str) -> str:
-    """Without the numbers of the moment."""
+    """Return the text without the numbers of the moment."""
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 1 second or so.")
     return re.sub(
         r"\d+ (second|minute)s?", "20 seconds", re.sub(r"refused (once,|\d+ times, the last time)", "refused", text)
@@ -170,7 +170,7 @@ def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
 
 
 def answer_of(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
-    """Both, as somebody is told it."""
+    """Return the text and the JSON of an answer."""
     return said(asked(config, *command).stdout), json.loads(asked(config, *command, "--output=json").stdout)
 
 

@@ -1,4 +1,4 @@
-"""On which flavor row a pod counts, on a real API server: that of its node, or that which its lifted gate names."""
+"""The flavor row of a pod on a real API server: that of its node, or of the flavor that its lifted gate names."""
 
 import json
 from collections.abc import Iterator
@@ -165,5 +165,5 @@ def gang(pod: Tree, parallelism: int) -> Tree:
 
 
 def pods_of(installed: Installed, namespace: str) -> list[Tree]:
-    """All pods of a namespace."""
+    """Return the pods of a namespace."""
     return list(installed.api.get("pods", namespace)["items"])

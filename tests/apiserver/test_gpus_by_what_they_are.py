@@ -233,7 +233,7 @@ def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone
     """The page counts what nodes offer, and knows nothing of slices. Claims show `why-pending` which are in use."""
 
     def bar() -> tuple[float, ...]:
-        """In use, and free."""
+        """Return the GPUs in use, and those that are free."""
         found = re.search(r"<strong>([\d.]+)</strong> of [\d.]+ in use, <strong>([\d.]+)</strong> free", page(classes))
         return tuple(map(float, found.groups())) if found else ()
 

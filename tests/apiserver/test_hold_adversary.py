@@ -1,4 +1,4 @@
-"""Somebody who may edit one namespace of a tenant that holds tries to get GPUs beyond its rows, or past a gate."""
+"""A user who may edit one namespace of a queueing tenant tries to get GPUs beyond its rows, or past a gate."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Attacked(QueueingTenant):
         self.installed.eventually(lambda: set(names) <= self.waiting(), f"{names} to be gated")
 
     def shows(self, pods: int) -> None:
-        """Until the tenant's status tells of so many that wait: by then the leader has looked at them."""
+        """Wait until the tenant's status shows so many queued pods: by then the leader has looked at them."""
         self.installed.eventually(lambda: self.status().get("queue", {}).get("pods") == pods, f"{pods} in the queue")
 
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:

@@ -186,7 +186,7 @@ def test_a_queued_pod_takes_the_room_of_a_disruption_budget(line: QueueingTenant
 
 
 def evicted(line: QueueingTenant, pod: str) -> str:
-    """Why the API server evicts it not; "" where it does."""
+    """Return why the API server does not evict it; "" where it does."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": line.namespace}}
     place = f"--raw=/api/v1/namespaces/{line.namespace}/pods/{pod}/eviction"
     return line.installed.cluster.kubectl("create", place, "-f", "-", input=json.dumps(eviction), check=False).stderr

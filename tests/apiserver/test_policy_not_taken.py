@@ -159,7 +159,7 @@ def test_a_changed_policy_is_reported_until_a_replica_has_it(installed: Installe
 
 @contextmanager
 def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterator[None]:
-    """Somebody deletes an object of the installation, or makes another in its place; in the end it is as it was."""
+    """Delete an object of the installation, or make another in its place, and restore it in the end."""
     stored = installed.get(name, RELEASE)
     for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
         stored["metadata"].pop(field, None)

@@ -30,7 +30,7 @@ class Scaled(Gangs):
         return self.installed.cluster.kubectl(*command, input=json.dumps(scale), check=False).stderr
 
     def workers(self, job: str) -> int:
-        """How many the operator is to make now."""
+        """Return how many workers the operator is to make now."""
         found = self.installed.get(f"pytorchjob/{job}", self.namespace)
         return int(found["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"])
 

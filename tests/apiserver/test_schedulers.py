@@ -71,7 +71,7 @@ def volcano_job(name: str = "llm", **spec: object) -> Tree:
 
 
 def queue_of(webhook: Installed, namespace: str, **spec: object) -> str:
-    """In which queue a Volcano Job ends."""
+    """Return the queue in which a Volcano Job ends."""
     answer = webhook.create(volcano_job(**spec), namespace)
     assert not answer.code, answer.stderr
     return str(json.loads(answer.stdout)["spec"]["queue"])

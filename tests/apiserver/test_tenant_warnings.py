@@ -102,7 +102,7 @@ def test_with_a_dead_webhook_a_quota_is_applied_all_the_same(installed: Installe
 
 
 def reviews(installed: Installed) -> float:
-    """How many reviews have been answered: nobody else asks for any in these tests."""
+    """Return how many reviews have been answered: nobody else asks for any in these tests."""
     return installed.metric("gpu_tiers_reviews_total", path="/validate")
 
 

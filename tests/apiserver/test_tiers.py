@@ -109,7 +109,7 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
         return str(status.get("used", {}).get("requests.nvidia.com/gpu"))
 
     def counted() -> bool:
-        """Its admission has a cache of quotas: a pod that it admits before counts only after minutes."""
+        """Return whether its admission counts by now: its cache of quotas takes a pod in only after minutes."""
         tried = installed.create(gpu_pod("most", 4, tier="gpu-batch"), namespace, dry_run=True)
         return "exceeded quota: batch" in tried.stderr
 

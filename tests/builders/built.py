@@ -35,14 +35,14 @@ class Built:
         return self.having("metadata.annotations", annotations)
 
     def of_tier(self, tier: str) -> Self:
-        """With the tier label."""
+        """Return a copy with the tier label."""
         return self.labelled({TIER_LABEL: tier})
 
     def of_class(self, name: str) -> Self:
         return self.having("spec.priorityClassName", name)
 
     def owned_by(self, owner: "Built") -> Self:
-        """With a controller; a pod's owner is what made it."""
+        """Return a copy with a controller; a pod's owner is what made it."""
         return self.having("metadata.ownerReferences", [owner.reference()])
 
     def reference(self) -> Tree:

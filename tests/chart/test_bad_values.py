@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 
 def leaves(schema: Manifest, above: Path = ()) -> Iterator[tuple[Path, Manifest]]:
-    """Each value with its schema; sections are walked through, and what the policy takes too."""
+    """Yield each value with its schema; sections are walked through, and what the policy takes too."""
     for name, each in schema["properties"].items():
         if "properties" in each:
             yield from leaves(each, (*above, name))

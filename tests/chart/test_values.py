@@ -225,7 +225,7 @@ def test_every_value_has_a_description_and_a_default() -> None:
 
 
 def walk(path: str, schema: Manifest) -> list[tuple[str, Manifest]]:
-    """Each property of a schema, and of the schemas under it, with its path."""
+    """Yield each property of a schema, and of the schemas under it, with its path."""
     found = [(path, schema)]
     for name, each in schema.get("properties", {}).items():
         found += walk(f"{path}.{name}", each)

@@ -59,7 +59,7 @@ class Page:
         return [found.replace("\\|", "|") for found in _SPAN.findall(self.prose)]
 
     def code(self) -> str:
-        """All that is code: blocks and spans."""
+        """Return the blocks and spans of code."""
         return "\n".join([*(block.text for block in self.blocks()), *self.spans()])
 
     def links(self) -> list[str]:

@@ -57,7 +57,7 @@ def literals(node: ast.AST) -> list[str]:
 
 
 def documented() -> list[list[str]]:
-    """Each sentence of the page, in pieces: `…` stands for what differs."""
+    """Return the sentences of the page, in pieces: `…` stands for what differs."""
     return [[piece.strip(" .()") for piece in span.split("…")] for span in page("docs/troubleshooting.md").spans()]
 
 

@@ -46,7 +46,7 @@ class Run:
         return any(each.poll() is not None for each in self.processes)
 
     def said(self) -> str:
-        """All that its tries have written to stderr."""
+        """Return what its tries have written to stderr."""
         return (self.folder / "stderr").read_text(errors="replace")
 
     def train_to(self, step: int) -> None:

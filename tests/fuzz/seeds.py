@@ -22,7 +22,7 @@ CLAIM = {
 
 @cache
 def seeds() -> tuple[Tree, ...]:
-    """Each once, and the shapes that the property tests spoil."""
+    """Return the seeds, each once, and the shapes that the property tests spoil."""
     files = [file for folder in FOLDERS for file in sorted(folder.rglob("*.yaml"))]
     found = [each for file in files for each in yaml.load_all(file.read_text(), yaml.CSafeLoader) if _is_object(each)]
     return (*SHAPES, *found, *(pod for each in found for pod in _pods_of(each)))

@@ -1,4 +1,4 @@
-"""When books may be expected to be right to the second: not just after a change that takes its time."""
+"""The seconds in which books may be expected to be right: not just after a change that takes its time."""
 
 from collections import defaultdict
 

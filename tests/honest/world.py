@@ -224,7 +224,7 @@ class Simulation:
             await done
 
     async def _do_wait(self, _: Action) -> None:
-        """Only time passes."""
+        """Let only time pass."""
 
     async def _do_apply(self, action: Action) -> None:
         name, kind = action["name"], action["kind"]

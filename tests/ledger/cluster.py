@@ -45,13 +45,13 @@ class Cluster:
     # --- tenants and namespaces
 
     def tenant(self, name: str, quota: int) -> None:
-        """Somebody applies a TenantQuota of one row, the total."""
+        """Apply a TenantQuota of one row, the total."""
         self._tenants.add(name)
         spec = {"namespaceSelector": {"matchLabels": {TENANT: name}}, "quotas": [{"gpus": quota}]}
         self.api.make(TENANT_QUOTAS, {"metadata": {"name": name}, "spec": spec})
 
     def namespace(self, name: str, tenant: str) -> None:
-        """Somebody makes a namespace, or gives it to another tenant."""
+        """Make a namespace, or give it to another tenant."""
         labels = {TENANT: tenant}
         if ("", name) in self.api.history(NAMESPACES).objects:
             before = self.api.history(NAMESPACES).objects["", name]["metadata"]
@@ -60,22 +60,22 @@ class Cluster:
             self.api.make(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
 
     def lower(self, tenant: str, quota: int) -> None:
-        """Somebody lowers a quota."""
+        """Lower a quota."""
         stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
         self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "quotas": [{"gpus": quota}]})
 
     def exceeding(self, tenant: str, what: str, **more: Any) -> None:
-        """Somebody says what happens above a quota."""
+        """Set what happens above a quota."""
         stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
         self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "onExceed": what, **more})
 
     async def empty(self, tenant: str) -> None:
-        """Somebody empties the status."""
+        """Empty the status."""
         self.api.change(TENANT_QUOTAS, ("", tenant), status=None)
         await self.balance()
 
     async def delete(self, tenant: str) -> None:
-        """Somebody deletes the TenantQuota."""
+        """Delete the TenantQuota."""
         self.api.remove(TENANT_QUOTAS, ("", tenant))
         await self.balance()
 
@@ -89,7 +89,7 @@ class Cluster:
         return process
 
     async def end(self) -> None:
-        """All processes end."""
+        """End all processes."""
         for process in self.processes:
             await process.kill()
 
@@ -184,7 +184,7 @@ class Cluster:
         await self.balance()
 
     async def deleted(self, name: str) -> None:
-        """Somebody deletes a pod, and it ends."""
+        """Delete a pod, and let it end."""
         self._end(name)
         await self.balance()
         await self.gone(name)

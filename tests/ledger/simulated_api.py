@@ -56,7 +56,7 @@ class SimulatedApi:
         self._uids = itertools.count(1)
 
     def history(self, kind: str) -> History:
-        """All that ever was of a kind."""
+        """Return all that ever was of a kind."""
         if kind not in self._histories:
             self._histories[kind] = History(FIRST_VERSIONS.get(kind, 1))
         return self._histories[kind]
@@ -110,12 +110,12 @@ class SimulatedApi:
     # --- what happens in the cluster
 
     def make(self, kind: str, tree: Tree) -> Tree:
-        """Somebody creates an object."""
+        """Create an object."""
         namespace = tree["metadata"].get("namespace", "")
         return self.create(Place(kind, namespace), tree)
 
     def change(self, kind: str, key: Key, **fields: Any) -> Tree:
-        """Somebody changes fields of an object, its status among them; None takes one away."""
+        """Change fields of an object, its status among them; None takes one away."""
         stored = self.history(kind).objects[key]
         now = {name: value for name, value in {**stored, **copied(fields)}.items() if value is not None}
         if now.get("spec") != stored.get("spec"):
@@ -128,7 +128,7 @@ class SimulatedApi:
         self.history(kind).write(key, None)
 
     def objects(self, kind: str) -> list[Tree]:
-        """All objects of a kind, as they are stored now."""
+        """Return the objects of a kind as they are stored now."""
         return [copied(tree) for tree in self.history(kind).objects.values()]
 
     def _now(self) -> str:

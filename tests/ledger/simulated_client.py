@@ -68,7 +68,7 @@ class SimulatedClient:
         self._views: dict[str, View] = {}
 
     def view(self, kind: str) -> View:
-        """How far this process has seen a kind."""
+        """Return how far this process has seen a kind."""
         history = self.api.history(kind)
         return self._views.setdefault(kind, View(history, history.version))
 

@@ -172,7 +172,7 @@ async def gpus_reserved_for_another_are_not_taken_by_a_pod_that_lost_its_own_to_
 
 @STORIES.of("in vain", replaced(queue_booking, "whole_shortfall", lambda *_: None))
 async def a_workload_that_can_never_fit_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
-    """Else nobody kept anything any more as soon as its time had ended."""
+    """The head would otherwise reserve nothing any more as soon as its time had ended."""
     await holding(cluster, 2, reserveSeconds=60)
     await cluster.gated("A")
     await cluster.gated("large", gpus=3)
@@ -390,7 +390,7 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
 
 @STORIES.of("grows from one", replaced(queue_booking, "book_with_its_pods", lambda copy, _, gang: copy.book(gang)))
 async def a_job_of_one_pod_that_grows_needs_no_room_for_that_pod_again(cluster: Cluster) -> None:
-    """Its pod has counted alone so far. Else it would wait for five of four GPUs, and keep all from those behind it."""
+    """The pod has counted alone so far. The Job would otherwise wait for five of four GPUs, and block the queue."""
     await holding(cluster, 4)
     await cluster.gated("A", controller="G")
     await cluster.time(1)

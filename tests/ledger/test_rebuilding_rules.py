@@ -35,7 +35,7 @@ async def lagging(cluster: Cluster, leader: Process, replica: Process) -> None:
 
 
 async def _at_once(*_: object) -> None:
-    """In the place of waiting for the watch."""
+    """Return at once instead of waiting for the watch."""
 
 
 @STORIES.of("shown", replaced(Rebuilding, "_until_shown", _at_once))

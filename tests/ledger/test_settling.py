@@ -1,4 +1,4 @@
-"""After anything one leader makes the ledger equal to the pods; whose clock is how far ahead decides nothing."""
+"""One leader makes the ledger equal to the pods after anything, and clocks decide nothing."""
 
 from decimal import Decimal
 

@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """How far a create has come."""
+    """The progress of a create."""
 
     ASKED = auto()
     GATED = auto()
@@ -48,7 +48,7 @@ class Create:
 
 
 class Truth:
-    """All creates of a story, by name."""
+    """The creates of a story, by name."""
 
     def __init__(self) -> None:
         self.creates: dict[str, Create] = {}

@@ -37,7 +37,7 @@ def turn(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session")
 def machine() -> None:
-    """This machine, with the packages of a real node; where it can't run one, the line that says why."""
+    """Return this machine with the packages of a real node; where it can't run one, the line that says why."""
     try:
         have_packages()
     except NodeError as error:

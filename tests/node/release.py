@@ -49,7 +49,7 @@ class Release:
         self.helm("upgrade", RELEASE, CHART, "--values=-", "--wait", "--timeout=180s", input=chosen)
 
     def pods(self) -> int:
-        """How many of its pods there are, with those that end."""
+        """Return how many of its pods there are, with those that end."""
         return len(self.get("pods")["items"])
 
     def wait_for_pods(self) -> None:
@@ -79,7 +79,7 @@ class Release:
         return self.cluster.api.get(what, RELEASE)
 
     def configurations(self) -> list[Tree]:
-        """Both webhook configurations."""
+        """Return both webhook configurations."""
         return [self.get(f"{kind}webhookconfiguration/zz-gpu-tiers") for kind in ("mutating", "validating")]
 
     def asked(self, pod: Tree, namespace: str) -> Result:

@@ -101,7 +101,7 @@ def _dry_run(node: NodeCluster) -> Result:
 
 
 def _webhooks_pods(node: NodeCluster) -> dict[str, int]:
-    """How often each has been restarted, by its uid."""
+    """Return how often each has been restarted, by its uid."""
     found = node.api.get("pods", "gpu-tiers")["items"]
     new = [{"restartCount": 0}]  # the kubelet has not said anything of it yet
     return {each["metadata"]["uid"]: each["status"].get("containerStatuses", new)[0]["restartCount"] for each in found}

@@ -1,4 +1,4 @@
-"""All replicas go away in Enforce: what is refused, what is not, and what comes back by itself."""
+"""An outage of all replicas in Enforce: what is refused, what is not, and what comes back by itself."""
 
 import time
 from collections.abc import Iterator

@@ -66,7 +66,7 @@ class Record:
         self._file = folder / "record"
 
     def last(self, what: str) -> float:
-        """When it did that last; 0 where it did not yet."""
+        """Return the time at which it did that last; 0 where it did not yet."""
         lines = self._file.read_text().splitlines() if self._file.exists() else []
         return max((float(at) for did, at in map(str.split, lines) if did == what), default=0.0)
 

@@ -99,7 +99,7 @@ def bound(team: Team, workload: str) -> bool:
 
 
 def waits(team: Team, workload: str) -> str:
-    """Why KAI has placed none of its pods; empty where it says nothing yet."""
+    """Return why KAI has placed none of its pods; empty where it says nothing yet."""
     said = [
         each.get("message", "")
         for pod in team.pods()

@@ -32,7 +32,7 @@ class Team:
         self.installed.tenant(self.namespace, self.namespace, quotas=list(rows), **spec)
 
     def wait_for_service_account(self) -> None:
-        """Without it the pods of controllers are refused for some moments."""
+        """Wait for the ServiceAccount without which the pods of controllers are refused for some moments."""
         get = ("get", "serviceaccount", "default", f"--namespace={self.namespace}")
         self.eventually(lambda: not self.kubectl(*get, check=False).code, "the ServiceAccount")
 
@@ -87,7 +87,7 @@ class Team:
         return next((each for each in found if each["type"] == kind), {})
 
     def phases(self) -> Counter[str]:
-        """How many of its pods are in which phase."""
+        """Return how many of its pods are in which phase."""
         return Counter(each["status"]["phase"] for each in self.pods())
 
     def tiers(self) -> set[tuple[str, str, int]]:
@@ -113,7 +113,7 @@ class Team:
         self.kubectl(*what, "--subresource=status", "--type=merge", '--patch={"status": {"phase": "Succeeded"}}')
 
     def ends(self, pod: Tree, code: int) -> None:
-        """Its programs end by themselves with that exit code, as a kubelet says it."""
+        """Let its programs end by themselves with that exit code, as a kubelet says it."""
         ended = {"terminated": {"exitCode": code, "reason": "Error"}}
         statuses = [
             {"name": each["name"], "image": each["image"], "imageID": "", "ready": False, "restartCount": 0}
@@ -125,7 +125,7 @@ class Team:
         self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps(patch)}")
 
     def evicts(self, pod: Tree) -> None:
-        """Somebody drains its node: it bears DisruptionTarget, its hook runs, and it ends with 143."""
+        """Drain its node: the pod bears DisruptionTarget, its hook runs, and it ends with 143."""
         name = pod["metadata"]["name"]
         tree = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.namespace}}
         path = f"--raw=/api/v1/namespaces/{self.namespace}/pods/{name}/eviction"

@@ -47,7 +47,7 @@ def scheduler(start: Start) -> RunningOperator:
 
 @pytest.fixture(scope="module")
 def placing(scheduler: RunningOperator, start: Start) -> Iterator[None]:
-    """All of KAI that places pods, for one file's tests."""
+    """Start the parts of KAI that place pods, for one file's tests."""
     others = [start(kai.POD_GROUPER), start(kai.BINDER)]
     yield
     for each in (*others, scheduler):
@@ -74,7 +74,7 @@ def queue(team: Team) -> Iterator[str]:
 
 
 def running(team: Team, name: str) -> int:
-    """How many pods of that workload run."""
+    """Return how many pods of that workload run."""
     pods = (each for each in team.pods() if each["status"]["phase"] == "Running")
     return sum(each["metadata"]["name"].startswith(f"{name}-") for each in pods)
 

@@ -115,7 +115,7 @@ class Queue:
         return found.get("status", ""), found.get("message", "")
 
     def remove(self) -> None:
-        """Nobody waits for its end."""
+        """Delete it; nobody waits for its end."""
         self.team.kubectl("delete", "clusterqueue", self.cluster_queue, "--wait=false")
 
 
@@ -221,7 +221,7 @@ def test_training_evicts_a_notebook(team: Team, queue: Queue) -> None:
 
 
 def running(team: Team, name: str) -> int:
-    """How many pods of that workload run."""
+    """Return how many pods of that workload run."""
     pods = (each for each in team.pods() if each["status"]["phase"] == "Running")
     return sum(each["metadata"]["name"].startswith(f"{name}-") for each in pods)
 
@@ -276,7 +276,7 @@ class Pairs:
         self.queues: list[Queue] = []
 
     def start(self, rounds: int) -> None:
-        """In each queue the first, and then the second."""
+        """Start in each queue the first, and then the second."""
         self.queues = [Queue(self.team, f"queue-{number}", 2) for number in range(rounds)]
         for place, which in enumerate(("first", "second"), start=1):
             self._queued(which, "gpu-batch")
@@ -284,7 +284,7 @@ class Pairs:
             time.sleep(1)  # Kueue writes whole seconds
 
     def evicted_for_one_of_a_higher_tier(self) -> list[str]:
-        """Which of each two Kueue evicts."""
+        """Return which of each two Kueue evicts."""
         self._queued("urgent", "gpu-training")
         self.team.eventually(lambda: len(self._evicted()) == len(self.queues), "an eviction in each queue")
         return self._evicted()

@@ -82,7 +82,7 @@ def trains_on(team: Team, what: str, pods: int) -> None:
 
 
 def running(team: Team) -> list[Tree]:
-    """Its pods but those that have ended, which a Job keeps."""
+    """Return its pods but those that have ended, which a Job keeps."""
     return [each for each in team.pods() if each["status"]["phase"] == "Running"]
 
 

@@ -1,4 +1,4 @@
-"""All operators at once: what the webhook counts of their work, and what follows when it dies in the middle of it."""
+"""The operators at once: what the webhook counts of their work, and what follows when it dies in the middle of it."""
 
 from concurrent.futures import ThreadPoolExecutor
 

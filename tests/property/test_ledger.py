@@ -66,7 +66,7 @@ class Book:
         return next(uid for uid in (f"{pod}-{life}" for life in itertools.count()) if uid not in self.over)
 
     def balance(self) -> None:
-        """Each pod is charged, and each claim once. A preempted pod's replacement may stand in its place."""
+        """Check that each pod is charged, and each claim once. A preempted pod's replacement may share its slot."""
         for row, used in self.ledger.usage(self.tenant).items():
             drawing = {uid: each for uid, (each, _) in self.entries.items() if row in each.rows(self.tenant)}
             claims = {claim: gpus for each in drawing.values() for claim, gpus in each.shared.items()}

@@ -35,7 +35,7 @@ def numbered(pod: Tree, number: int) -> Tree:
 
 
 async def answers(pod: Tree, owners: list[Any], policy: TierPolicy) -> tuple[list[Answer], list[Answer]]:
-    """To the second pod of two: where the first was reviewed before it, and where it was not."""
+    """Return both answers to the second pod of two: after a review of the first, and without one."""
     after, alone = FakeApi(*owners, policy=policy), FakeApi(*owners, policy=policy)
     given_to_first = await after.mutate(numbered(pod, 0))
     await after.validate(after.stored(given_to_first.patched), dryRun=True)

@@ -44,7 +44,7 @@ class Scored:
 
     @property
     def place(self) -> str:
-        """How its tier lies to that of its type: one of PLACES; "" where it has no GPUs, or no type."""
+        """Return how its tier lies to that of its type: one of PLACES; "" where it has no GPUs, or no type."""
         if self.tier is None or self.deserved is None:
             return ""
         return PLACES[(self.tier.value > self.deserved.value) - (self.tier.value < self.deserved.value)]

@@ -39,7 +39,7 @@ def labelled(tree: Tree, place: str, tier: str) -> Tree:
 
 
 def ways(row: KindRow) -> Iterator[tuple[str, list[str]]]:
-    """Each template of the manifest, and the places on the way to it, the nearest first."""
+    """Yield each template of the manifest, and the places on the way to it, the nearest first."""
     tree = given(row)[0].tree
     for each in own_templates(tree, row):
         yield each.path, [passed.place for passed in each.passed if not passed.place.startswith("runtime.")]

@@ -1,4 +1,4 @@
-"""How well the classification does over manifests that people labelled; `tests/workloads/corpus/README.md`."""
+"""The score of the classification over manifests that people labelled; `tests/workloads/corpus/README.md`."""
 
 import pytest
 

@@ -99,7 +99,7 @@ def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]
 
 
 def _holds(pod: Tree) -> bool:
-    """Not once it has finished, or is deleted with no time to go on: that is written a moment before it is gone."""
+    """Return whether it uses GPUs: no longer once it has finished, or is deleted with no time to go on."""
     metadata = pod["metadata"]
     ends_now = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
     return not ends_now and pod["status"].get("phase") not in FINISHED and not is_gated(pod)

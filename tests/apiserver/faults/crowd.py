@@ -15,7 +15,7 @@ Rows = Counter[tuple[str, str | None]]
 
 
 class Crowd:
-    """All wishes of a plan. `place` says what has become of each."""
+    """The wishes of a plan. `place` says what has become of each."""
 
     def __init__(self, api: Api, plan: Plan) -> None:
         self._api = api
@@ -33,7 +33,7 @@ class Crowd:
         await asyncio.gather(*(self._want(wish) for wish in self._plan.wishes))
 
     def give_up(self) -> None:
-        """Whoever waits for room waits no longer."""
+        """Let those that wait for room wait no longer."""
         self._given_up.set()
 
     def left_out(self) -> list[Wish]:
@@ -61,7 +61,7 @@ class Crowd:
         return IN if answer == REFUSED and wish in self._unsure and await self._api.exists(wish) else answer
 
     def _owner(self, wish: Wish) -> "asyncio.Task[Tree]":
-        """Its Job, which the first of its pods that comes has made."""
+        """Return its Job, which the first of its pods that comes has made."""
         key = wish.namespace, wish.gang
         if key not in self._jobs:
             self._jobs[key] = asyncio.create_task(self._api.job(wish, len(self._plan.members(wish))))

@@ -32,7 +32,7 @@ class Faults:
         self.done: list[str] = []
 
     async def run(self, faults: Sequence[Fault]) -> None:
-        """All of them, each at its time, and all replicas ready again afterwards."""
+        """Run the faults, each at its time, and wait until all replicas are ready again."""
         reviving = asyncio.create_task(self._revive())
         await asyncio.gather(*(self._at_its_time(fault) for fault in faults))
         for replica in self._replicas:

@@ -47,7 +47,7 @@ class History:
             return int(json.load(answer)["header"]["revision"])
 
     def changes(self, *kinds: str) -> Iterator[Change]:
-        """All changes until now of these kinds, such as "pods", in their order."""
+        """Yield the changes until now of these kinds, such as "pods", in their order."""
         until = self.revision()
         prefixes = tuple(f"{PREFIX}{kind}/" for kind in kinds)
         for revision, event in self._events(until):

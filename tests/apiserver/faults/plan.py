@@ -64,7 +64,7 @@ class Plan:
         return [namespace for team in self.teams for namespace in team.namespaces]
 
     def members(self, wish: Wish) -> list[Wish]:
-        """All pods of its gang."""
+        """Return the pods of its gang."""
         return [each for each in self.wishes if (each.namespace, each.gang) == (wish.namespace, wish.gang)]
 
     def team_of(self, namespace: str) -> Team:
@@ -73,7 +73,7 @@ class Plan:
 
 
 def calm(creates: int, **gpus: int) -> Plan:
-    """That many creates of one GPU at once in each tenant, which has that many GPUs, and nothing goes wrong."""
+    """Return that many creates of one GPU at once in each tenant with that many GPUs; nothing goes wrong."""
     teams = tuple(Team(name, (f"{name}-0",), {None: hard}) for name, hard in gpus.items())
     spaces = [space for team in teams for space in team.namespaces]
     wishes = (Wish(space, f"pod-{number}", "gpu-batch", 1) for number in range(creates) for space in spaces)

@@ -26,7 +26,7 @@ class Waiting:
 
     @property
     def rows(self) -> dict[Row, int]:
-        """On which it counts."""
+        """Return the rows on which it counts."""
         return {row: hard for row, hard in self.team.rows.items() if row in (None, self.tier)}
 
     def missing(self, usage: Mapping[Row, int]) -> dict[Row, int]:

@@ -102,7 +102,7 @@ def arena(cluster: ControlPlane, folder: Path, *options: str, replicas: int = 3)
 
 
 async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
-    """All have what they can have, or have given up; the seconds from the last fault or error until then."""
+    """Wait until all have what they can have, or have given up; return the seconds since the last fault or error."""
     wanting = asyncio.create_task(crowd.want())
     await faults.run(plan.faults)
     calm = time.monotonic()
@@ -137,7 +137,7 @@ async def _settled(api: Api, plan: Plan) -> list[str]:
 
 
 def account(namespace: str) -> dict[str, object]:
-    """Without it a namespace takes no pods, and no controller makes it here."""
+    """Make the account without which a namespace takes no pods, because no controller makes it here."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
 
 

@@ -24,7 +24,7 @@ ASK_AFTER = 3
 
 
 def functions(tree):
-    """Each function with its full name."""
+    """Yield the functions with their full names."""
     found = []
 
     def walk(node, prefix):

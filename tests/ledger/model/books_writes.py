@@ -7,7 +7,7 @@ from tests.ledger.model.books_state import Ledger, Scenario, State, View
 
 
 class Writes:
-    """Each is one compare-and-swap."""
+    """The writes of the model, each one compare-and-swap."""
 
     def __init__(self, scenario: Scenario, without: str = "") -> None:
         self.scenario, self.items, self.off = scenario, scenario.items, without

@@ -146,7 +146,7 @@ class Model(Properties):
 
 
 def changed(s: State, k: int, **fields: object) -> State:
-    """With something else of a leader."""
+    """Return the state with something else of a leader."""
     return s._replace(leaders=swap(s.leaders, k, s.leaders[k]._replace(**fields)))  # type: ignore[arg-type]
 
 

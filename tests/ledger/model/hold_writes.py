@@ -6,7 +6,7 @@ Step = tuple[str, State]
 
 
 class Writes(Rules):
-    """Each is one compare-and-swap."""
+    """The writes of the model, each one compare-and-swap."""
 
     def put(self, s: State, i: int, letter: str, touched: int = 0) -> State:
         rv = swap(s.rv, i, s.rv[i] + touched)

@@ -64,7 +64,7 @@ async def test_the_work_on_a_large_object_is_bounded(shape: Callable[[Tree, Tree
 
 
 async def calls_of(world: FakeApi, tree: Tree) -> int:
-    """How many functions of Python are called to answer both webhooks."""
+    """Return how many functions of Python are called to answer both webhooks."""
     requests = [review.decode(world.body(tree)) for _ in range(2)]
     calls = 0
 

@@ -215,7 +215,7 @@ class Chance(Controller):
         return self.random.random() < probability
 
     def check(self) -> None:
-        """Each pod that exists, or will once its create is stored, counts in a slot of its own."""
+        """Check that each pod that exists, or will once its create is stored, counts in a slot of its own."""
         alive = {each.uid for each in (*self.store.pods.values(), *self.under_way.values())}
         assert self.used >= len(alive)
         entries = self.world.ledger.store.newest("alpha").account.entries

@@ -41,7 +41,7 @@ def test_aliases_that_unfold_without_end_are_refused() -> None:
 
 
 def test_a_quota_without_the_namespace_that_it_selects_is_reported() -> None:
-    """Else a pod above the ceiling passes, and nobody knows why."""
+    """The mistake would otherwise go unseen: a pod above the ceiling passes, and nobody knows why."""
     pod, beta = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml"), str(EXAMPLES / "tenants" / "beta.yaml")
     code, _, errors = review("-f", pod, "--tenants", beta)
     assert code == 0

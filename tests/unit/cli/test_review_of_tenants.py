@@ -145,7 +145,7 @@ def test_without_namespaces_nobody_knows_what_it_selects(tmp_path: Path) -> None
 
 
 def walk(tree: Any) -> Iterator[Tree]:
-    """Each schema in a schema."""
+    """Yield each schema in a schema."""
     if isinstance(tree, dict) and ("type" in tree or "x-kubernetes-int-or-string" in tree):
         yield tree
         for each in (*tree.get("properties", {}).values(), tree.get("items"), tree.get("additionalProperties")):

@@ -1,4 +1,4 @@
-"""How long a namespace is remembered that was looked up and that no watch brings."""
+"""The time for which a namespace is remembered that was looked up and that no watch brings."""
 
 import asyncio
 

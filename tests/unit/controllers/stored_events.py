@@ -10,7 +10,7 @@ Tree = dict[str, Any]
 
 
 class StoredEvents:
-    """In the place of `webhook.kube.client.Client`: events by path, with resourceVersions as the API server has them.
+    """A fake of `webhook.kube.client.Client`: events by path, with resourceVersions as the API server has them.
 
     `fault`, if there is one, is raised instead of an answer.
     """

@@ -1,4 +1,4 @@
-"""Which object is told of which pods' work, how often, and by how many writes at most."""
+"""The objects that get a cost of eviction, of which pods' work, how often, and by how many writes at most."""
 
 from dataclasses import replace
 from decimal import Decimal

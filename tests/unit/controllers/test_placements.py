@@ -1,4 +1,4 @@
-"""How long pods waited for their node, and for those that were evicted for them: each is counted once."""
+"""The waits of pods for their node, and for those that were evicted for them: each is counted once."""
 
 from decimal import Decimal
 

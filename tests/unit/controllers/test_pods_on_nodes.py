@@ -25,7 +25,7 @@ class Cluster:
         self.pods = PodsOnNodes(self.ledger, self.flavors.get)
 
     def used(self) -> tuple[int, ...]:
-        """In total, on h100 and on a100."""
+        """Return the GPUs in total, on h100 and on a100."""
         usage = self.ledger.usage(ALPHA)
         return tuple(int(usage[row]) for row in ALPHA.rows)
 

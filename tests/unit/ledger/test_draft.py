@@ -87,7 +87,7 @@ def test_a_replacement_that_gets_another_owner_leaves_no_room_for_a_second_one(o
 
 
 def test_a_further_group_of_a_workload_and_a_workload_of_its_name_both_count() -> None:
-    """Else each is booked as a whole, and only one of them has room."""
+    """Both would otherwise be booked as a whole, and only one of them has room."""
     draft, four = Draft(an_account(), tenant(8)), (Charge(Decimal(4), "gpu-batch"),)
     group = GangBooking("web/1", "LeaderWorkerSet.leaderworkerset.x-k8s.io", TEAM, "web-1", tenant(8), four)
     assert isinstance(draft.book(replace(group, uid="another")), Booked)
@@ -96,7 +96,7 @@ def test_a_further_group_of_a_workload_and_a_workload_of_its_name_both_count() -
 
 
 def test_long_names_in_one_namespace_leave_the_others_place_in_the_account() -> None:
-    """Else the API server would store no version of the account any more, and nobody of the tenant could book."""
+    """The API server would otherwise store no version of the account any more, and nobody of the tenant could book."""
     draft = Draft(an_account(namespaces={TEAM: "open", "other": "open"}), tenant(1000))
     long = {f"{TEAM}/claim-{number}-{'x' * 240}": 1 for number in range(100)}
     answers = [draft.book(a_booking(f"pod-{number}", 100, shared=long)) for number in range(100)]

@@ -96,7 +96,7 @@ def test_a_queue_behind_vacant_slots_of_another_gang_sums_the_account_few_times(
 
 
 def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_slot() -> None:
-    """Else each pod that waits would be one: the account and the time of a round would grow with them."""
+    """The waiting pods would otherwise each be one: the account and the time of a round would grow with them."""
     waiting = {f"next-{index}": a_holding(f"next-{index}", controller="rs", gated=GATED) for index in range(3)}
     left = replace(an_entry("left", maker="rs", of="rs"), state="Vacant", until=2**31)
     copy, queued = booked(an_account(a_sum(8), left), a_view(**waiting))
@@ -171,7 +171,7 @@ def three_of_four(waiting: int, asked: tuple[Charge, ...] | None) -> tuple[Accou
 
 
 def test_a_gang_that_waits_to_grow_gets_the_pod_back_that_it_lost() -> None:
-    """Else three of four pods keep four GPUs, and wait for the fourth until there is room for eight."""
+    """Three of four pods would otherwise keep four GPUs, and wait for the fourth until there is room for eight."""
     copy, waiting = booked(*three_of_four(5, (EIGHT_ASKED,)), tenant(7))
     assert reserved(copy.account) == ["new-0"]
     assert waiting == ["job"]
@@ -194,7 +194,7 @@ def test_so_does_one_with_a_reservation_that_was_not_seen_since() -> None:
 
 @pytest.mark.parametrize(("quota", "needs_none"), [(4, False), (5, True)])
 def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, needs_none: bool) -> None:
-    """Else it would wait for five of four GPUs, and keep all from those behind it for ever."""
+    """The Job would otherwise wait for five of four GPUs, and keep all from those behind it for ever."""
     gated = [Gated(400, f"2026-01-01T00:00:0{number}Z", "1") for number in range(3)]
     grown = {f"new-{number}": a_holding("new", controller="job", gated=each) for number, each in enumerate(gated)}
     view = a_view(old=a_holding("old", controller="job"), **grown)

@@ -1,4 +1,4 @@
-"""Which writes of the leader wait for more: those that free nothing, and tell nobody anything."""
+"""The writes of the leader that wait for more: those that free nothing, and inform nobody."""
 
 import pytest
 

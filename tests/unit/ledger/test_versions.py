@@ -1,4 +1,4 @@
-"""Which version of a TenantQuota a process goes by, however watch and answers overtake each other."""
+"""The version of a TenantQuota that a process goes by, however watch and answers overtake each other."""
 
 from webhook.ledger.account import Account, written_account
 from webhook.ledger.versions import Versions

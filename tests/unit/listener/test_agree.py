@@ -1,4 +1,4 @@
-"""All ranks save after the same step, or none does and nobody waits for long."""
+"""The ranks all save after the same step, or none does and nobody waits for long."""
 
 import itertools
 import random

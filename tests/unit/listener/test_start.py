@@ -1,4 +1,4 @@
-"""How it comes into a program: by Python's own start, and only where the program imports a trainer."""
+"""The way into a program: by Python's own start, and only where the program imports a trainer."""
 
 import os
 import subprocess

@@ -84,7 +84,7 @@ def use(gpus: int, hour: int, flavor: str | None = None, tier: str = "gpu-traini
 def hours_until_room(
     places: int, *uses: Use, rows: tuple[QuotaRow, ...] = (ROW, TOTAL), flavor: str | None = None
 ) -> float | None:
-    """For the last of so many places of 2 GPUs each."""
+    """Return the hours for the last of so many positions of 2 GPUs each."""
     line = [a_place(nth) for nth in range(1, places + 1)]
     found = room_at_latest(line, flavor, Tenant("alpha", rows=rows), FULL, uses)
     return (found - NOON).total_seconds() / 3600 if found else None

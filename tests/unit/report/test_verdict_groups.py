@@ -38,7 +38,7 @@ def test_the_group_that_nothing_was_added_to_for_longest_is_forgotten() -> None:
 
 
 async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
-    """Else the page says `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
+    """The page would otherwise say `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
     rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
     groups, world = VerdictGroups(), FakeApi(a_tenant(quotas=rows, onExceed="Demote"))
     world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))

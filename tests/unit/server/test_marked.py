@@ -19,7 +19,7 @@ from webhook.server.record import Recorder, marked
 
 
 def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
-    """That of a replica with the longest name that is told."""
+    """Return the mark of a replica with the longest name that is shown."""
     return ReplicaMark(webhook, "r" * MOST_NAME, "0123456789ab", taken=True, watches=100_000, certificate=4_000_000_000)
 
 

@@ -1,4 +1,4 @@
-"""Which tier, step by step: the first step that applies decides, and the trace names every step that was asked."""
+"""The tier, step by step: the first step that applies decides, and the trace names every step that was asked."""
 
 import pytest
 

@@ -23,7 +23,7 @@ class Naps:
 
 @pytest.fixture
 def naps(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Naps:
-    """In scripts of this test, one second is a hundredth of one."""
+    """Let one second be a hundredth of one in scripts of this test."""
     folder = tmp_path_factory.mktemp("bin")
     sleep, noted = folder / "sleep", folder / "naps"
     sleep.write_text(f"#!/bin/sh\necho $1 >> {noted}\nexec {shutil.which('sleep')} 0.01\n")

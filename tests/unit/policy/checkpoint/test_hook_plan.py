@@ -1,4 +1,4 @@
-"""Which hook a pod gets, on which containers, and the grace period that it needs."""
+"""The hook of a pod, its containers, and the grace period that it needs."""
 
 import pytest
 

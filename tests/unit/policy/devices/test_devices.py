@@ -1,4 +1,4 @@
-"""Which devices would do for a request, and who holds them: by ResourceSlices, ResourceClaims and taint rules."""
+"""The devices that would do for a request, and their users: by ResourceSlices, ResourceClaims and taint rules."""
 
 from typing import Any
 

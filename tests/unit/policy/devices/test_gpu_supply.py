@@ -1,4 +1,4 @@
-"""How each node serves GPUs, and for which of them kube-scheduler evicts pods."""
+"""The GPUs that each node serves, and those for which kube-scheduler evicts pods."""
 
 from webhook.policy.values.gpu_supply import GpuSupply, NodeSupply, ServedClass, evicts_for_devices
 from webhook.policy.values.weights import DeviceClass, Weights

@@ -1,4 +1,4 @@
-"""How many GPUs a pod holds: what the scheduler reserves for it, by weight."""
+"""The GPUs that a pod uses: what the scheduler reserves for it, by weight."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Which flavor a pod names, and on which it counts before it runs: by its node selector and required node affinity."""
+"""The flavor that a pod names, and on which it counts before it runs: by its node selector and affinity."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which workloads of a tenant that holds are warned about, and which field helps."""
+"""The workloads of a queueing tenant that are warned about, and the field that helps."""
 
 from typing import Any
 
