@@ -23,7 +23,7 @@ from demonstration.report import show
 from demonstration.workloads import new_namespace
 from installation.fill import prepare, run_in_a_pod
 from installation.image import project_image
-from localcluster.arguments import TOLD
+from localcluster.arguments import EXPECTED_ERRORS
 from localcluster.node import NodeCluster
 from localcluster.node.images import python_image
 from localcluster.versions import DEFAULT_KUBERNETES
@@ -129,7 +129,7 @@ def main(file: Path, times: int = 0) -> int:
             show_again(measure_again(times, console), console)
             return 0
         measured = measure(console)
-    except TOLD as error:
+    except EXPECTED_ERRORS as error:
         sys.stderr.write(f"preemption-demo: {error}\n")
         return 1
     except KeyboardInterrupt:

@@ -34,7 +34,7 @@ class Containers:
         """When its first process, and with it the container, was no more."""
         return next(at for at, what in self._events("/tasks/exit") if what["id"] == container)
 
-    def told_to_end(self, container: str) -> float | None:
+    def terminated(self, container: str) -> float | None:
         """When it was sent SIGTERM."""
         log = (self.node.folder / "containerd.log").read_text(errors="replace")
         found = re.search(_SIGNAL.format(container), log, re.MULTILINE)

@@ -15,7 +15,7 @@ class Times:
     """The preStop handler started."""
     saved: float | None
     """The checkpoint that it asked for was written."""
-    kept: float | None
+    stored: float | None
     """The last checkpoint of all was written, from which the run resumes."""
     sigterm: float | None
     gone: float
@@ -49,7 +49,7 @@ def times_since(
     return Times(
         hook=since(hook) if hook else None,
         saved=since(answers[0]) if answers else None,
-        kept=since(written[-1]) if written else None,
+        stored=since(written[-1]) if written else None,
         sigterm=since(sigterm) if sigterm else None,
         gone=since(gone),
         running=since(running),

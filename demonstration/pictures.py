@@ -15,15 +15,15 @@ from pathlib import Path
 
 from demonstration.browser import Browser
 from demonstration.day import day
-from demonstration.scene import APART, Scene
+from demonstration.scene import SECONDS_BETWEEN, Scene
 from demonstration.terminal import LEFT_OUT, WIDTH, Said, terminal
-from installation.beside import Address, install_chart, start_webhook
 from installation.examples import add_tenants, example_policy
 from installation.helm import ROOT, program
+from installation.local_webhook import Address, install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from installation.workload_crds import add_kinds
 from localcluster import ControlPlane
-from localcluster.arguments import TOLD
+from localcluster.arguments import EXPECTED_ERRORS
 from localcluster.debian import PackageError
 from localcluster.ports import free_ports
 from localcluster.processes import ProcessError
@@ -53,7 +53,7 @@ def main(folder: Path) -> int:
         (folder / "terminal-demo.svg").write_text(terminal("make demo", [demo()]), encoding="utf-8")
         with ControlPlane() as cluster:
             page, refused, crowded, terminals = shown(cluster)
-    except (*TOLD, PackageError) as error:
+    except (*EXPECTED_ERRORS, PackageError) as error:
         sys.stderr.write(f"pictures: {error}\n")
         return 1
     for name, text in terminals:
@@ -83,13 +83,13 @@ def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
         if not (chart := _CHART.search(page)):
             raise ProcessError(f"the page has no chart by Prometheus: {folder / 'log'}")
         scene.add_a_deployment_that_comes_too_late()
-        told = list(terminals(cluster))
+        drawn = list(terminals(cluster))
         scene.add_tenants(MANY)
         wait_until(
             lambda: f"of {MANY} tenants" in (now := fetched(address)) and "Not well" not in now, 240, "tenants", 2
         )
         crowded = settled(fetched(address))
-    return page, refused, _CHART.sub(lambda _: chart[0], crowded), told
+    return page, refused, _CHART.sub(lambda _: chart[0], crowded), drawn
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
@@ -169,7 +169,7 @@ def settled_times(found: Iterable[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     step, before = MORNING, max(times)
     for each in sorted(times, reverse=True):
-        if before - each >= timedelta(seconds=APART - 1):
+        if before - each >= timedelta(seconds=SECONDS_BETWEEN - 1):
             step -= BETWEEN
         before = each
         given[times[each]] = step.strftime(FORM)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from demonstration.placement_figures import Layouts, Place
-from installation.beside import install_chart, start_webhook
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.waiting import wait_until
@@ -61,10 +61,10 @@ def run(cluster: ControlPlane, namespace: str) -> list[Place]:
 
 def settled(cluster: ControlPlane, namespace: str, number: int) -> bool:
     """Whether so many pods have a node, or were told that there is none."""
-    return number == sum(bool(pod["spec"].get("nodeName")) or told_to_wait(pod) for pod in pods(cluster, namespace))
+    return number == sum(bool(pod["spec"].get("nodeName")) or is_unschedulable(pod) for pod in pods(cluster, namespace))
 
 
-def told_to_wait(pod: Tree) -> bool:
+def is_unschedulable(pod: Tree) -> bool:
     """Whether the scheduler has found no node for it."""
     conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)

@@ -46,11 +46,11 @@ class Layouts:
         for each in places:
             if each.node:
                 racks.setdefault(each.gang, set()).add(rack_of[each.node])
-        held = sum(each.gpus for each in places if each.node in shared)
+        used = sum(each.gpus for each in places if each.node in shared)
         return Numbers(
             nodes=len(shared),
             crossing=sum(len(found) > 1 for found in racks.values()),
-            stranded=len(shared) * self.gpus_per_node - held,
+            stranded=len(shared) * self.gpus_per_node - used,
             waiting=len({each.gang for each in places if each.node is None}),
         )
 

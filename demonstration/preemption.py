@@ -85,7 +85,7 @@ class Preemption:
             asked,
             self.checkpoints,
             hook=containers.hook_started(victim),
-            sigterm=containers.told_to_end(victim),
+            sigterm=containers.terminated(victim),
             gone=containers.ended(victim),
             running=float((self.folder / "critical").read_text()),
             ended=containers.ended(critical),
@@ -154,14 +154,14 @@ class Preemption:
 
     def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
         """Wait, see checkpoints being written, and tell every ten seconds that it takes long."""
-        told = 0
+        reports = 0
 
         def look() -> bool:
-            nonlocal told
+            nonlocal reports
             self._look_for_a_checkpoint()
-            if since and time.time() - since > (told + 1) * TELL_EVERY:
-                told += 1
-                self.tell(f"{what} waits for {told * TELL_EVERY} s now: the training process is still there")
+            if since and time.time() - since > (reports + 1) * TELL_EVERY:
+                reports += 1
+                self.tell(f"{what} waits for {reports * TELL_EVERY} s now: the training process is still there")
             return happened()
 
         wait_until(look, SECONDS, what, pause=0.05)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from demonstration.queue_figures import Line, Span, State
-from installation.beside import install_chart, start_webhook
+from demonstration.queue_figures import QueueRun, Span, State
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 
@@ -150,10 +150,10 @@ def main(file: Path) -> None:
         gangs = list(
             dict.fromkeys(each.workload for each in spans if each.state == "runs" and each.workload != EVICTOR)
         )
-        line = Line(cluster.version, GPUS, PODS, gangs, EVICTOR, spans)
-    for each in line.spans:
+        run = QueueRun(cluster.version, GPUS, PODS, gangs, EVICTOR, spans)
+    for each in run.spans:
         print(f"{each.begins:6.1f} {each.ends:6.1f} {each.workload} {each.state}")
-    line.write(file)
+    run.write(file)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Line:
+class QueueRun:
     """One run: gangs of so many pods of a GPU each, in a tenant of so many GPUs; and a pod that evicts one of them."""
 
     kubernetes: str
@@ -40,6 +40,6 @@ class Line:
         file.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
-def read_line(file: Path) -> Line:
+def read_queue_run(file: Path) -> QueueRun:
     """What was kept; msgspec.ValidationError for anything else."""
-    return msgspec.json.decode(file.read_bytes(), type=Line)
+    return msgspec.json.decode(file.read_bytes(), type=QueueRun)

@@ -12,7 +12,7 @@ from localcluster.waiting import wait_until
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 GPUS = 8
 SECONDS = 60
-APART = 3
+SECONDS_BETWEEN = 3
 """Seconds between two steps: what is closer in time belongs to one."""
 Tree = dict[str, Any]
 
@@ -43,7 +43,7 @@ class Scene:
         self._example("refused/pod-above-ceiling.yaml")
         self._example("refused/notebook-claims-training.yaml")
         self._create(self._pod("team-beta", "sweep-7", 7, "gpu-batch", "gpu-node-3"))  # waits: two of eight are taken
-        time.sleep(APART)
+        time.sleep(SECONDS_BETWEEN)
         for _ in range(2):
             self._example("pytorchjob-llm-finetune.yaml")
 
@@ -78,7 +78,7 @@ class Scene:
 
     def _example(self, name: str) -> None:
         self._cluster.kubectl("create", "-f", str(EXAMPLES / name), check=False)
-        time.sleep(APART)
+        time.sleep(SECONDS_BETWEEN)
 
     def _run(
         self,
@@ -103,7 +103,7 @@ class Scene:
         self._cluster.kubectl(
             "wait", f"pod/{name}", f"-n={namespace}", "--for=jsonpath={.status.phase}=Running", f"--timeout={SECONDS}s"
         )
-        time.sleep(APART)
+        time.sleep(SECONDS_BETWEEN)
 
     @staticmethod
     def _pod(namespace: str, name: str, gpus: int, tier: str, node: str, command: list[str] | None = None) -> Tree:
@@ -130,9 +130,9 @@ class Scene:
         status = {"name": "main", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": ended}
         patch = json.dumps({"status": {"phase": "Failed", "containerStatuses": [status]}})
         self._cluster.kubectl("patch", *where, "--subresource=status", "--type=merge", f"--patch={patch}")
-        told = ("get", "events", f"-n={namespace}", "-o=name", "--field-selector")
+        events = ("get", "events", f"-n={namespace}", "-o=name", "--field-selector")
         about = f"reason=PreemptionOutcome,involvedObject.name={name}"
-        wait_until(lambda: bool(self._cluster.kubectl(*told, about).stdout), SECONDS, f"the outcome of {name}")
+        wait_until(lambda: bool(self._cluster.kubectl(*events, about).stdout), SECONDS, f"the outcome of {name}")
 
     def _pause(self, number: signal.Signals) -> None:
         """Stop or continue what answers for the fake nodes, which would end the pod without a word."""

@@ -31,7 +31,7 @@ class Ranks:
         self.store: Any = None
         local = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
         self.local = int(next((os.environ[name] for name in local if name in os.environ), "0"))
-        self.told, self.target, self.tries = False, 0, 0
+        self.announced, self.target, self.tries = False, 0, 0
         self.looked, self.seen, self.stride = 0.0, 0, 1
         dist: Any = sys.modules.get("torch.distributed")
         if dist is not None and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
@@ -107,8 +107,8 @@ class Ranks:
         """
         if self.store is None:
             return asked and step < last
-        if asked and not self.told:
-            self.told = True
+        if asked and not self.announced:
+            self.announced = True
             self.store.add("asked", 1)
         self.look(step, last)
         if self.target >= NEVER:

@@ -54,10 +54,10 @@ def requested() -> bool:
 
 def write_json(path: str, tree: Any) -> None:
     """All of it or nothing."""
-    beside = "%s.%d" % (path, os.getpid())
-    with open(beside, "w") as file:
+    unfinished = "%s.%d" % (path, os.getpid())
+    with open(unfinished, "w") as file:
         json.dump(tree, file)
-    os.replace(beside, path)
+    os.replace(unfinished, path)
 
 
 def read_json(path: str) -> dict[str, Any]:

@@ -31,5 +31,5 @@ def rules() -> list[dict[str, Any]]:
 
 def _section(rule: dict[str, Any]) -> str:
     waits = f", after {rule['for']}" if "for" in rule else ""
-    told = wrapped(rule["annotations"]["description"])
-    return f"## {rule['alert']}\n\nSeverity {rule['labels']['severity']}{waits}.\n\n{told}\n\n```\n{rule['expr']}\n```"
+    text = wrapped(rule["annotations"]["description"])
+    return f"## {rule['alert']}\n\nSeverity {rule['labels']['severity']}{waits}.\n\n{text}\n\n```\n{rule['expr']}\n```"

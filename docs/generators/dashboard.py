@@ -97,7 +97,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             _number(
                 "Accounts are behind by",
-                "Since the leader last brought them in line with the pods.",
+                "Since the leader last counted the pods.",
                 "time() - max(gpu_tiers_ledger_round_timestamp_seconds)",
                 (None, "green"),
                 (120, "red"),
@@ -138,7 +138,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "GPUs used by tier",
-                "What pods hold on nodes; the page draws the same.",
+                "GPUs that pods use on nodes; the page draws the same.",
                 ((used_by_tier(_TENANT, "$__rate_interval"), "{{tier}}"),),
                 width=WIDTH,
             ),
@@ -164,7 +164,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Guesses too weak to raise a tier",
-                "In an hour. They are too weak to raise a tier: a label settles each.",
+                "In an hour. A label settles each.",
                 ((_in_an_hour("weak_guesses_total", "tier"), "stays {{tier}}"),),
             ),
         ),
@@ -173,7 +173,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Preemptions, and what they cost",
         (
             Panel(
-                "Who evicts whom",
+                "Which tier evicts which",
                 "GPU pods evicted in an hour, by both tiers.",
                 (
                     (
@@ -208,7 +208,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "s",
             ),
             Panel(
-                "Seconds from an eviction to a place",
+                "Seconds from an eviction to a node",
                 "Until the pod that it was for has its node, by that pod's tier; nine of ten are faster.",
                 ((f"histogram_quantile(0.9, {_EVICTIONS})", "{{preemptor_tier}}"),),
                 "s",

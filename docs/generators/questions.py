@@ -14,8 +14,8 @@ STATES = ROOT / "tests" / "apiserver" / "states.yaml"
 def questions() -> str:
     """The page with its table made anew."""
     rows = yaml.safe_load(STATES.read_text(encoding="utf-8"))
-    told = [(each["state"], code(_plain(each["why"])), code(_plain(each["explain"]))) for each in rows]
-    return filled("states", table(("state", "why-pending", "explain"), told), PAGE.read_text(encoding="utf-8"))
+    cells = [(each["state"], code(_plain(each["why"])), code(_plain(each["explain"]))) for each in rows]
+    return filled("states", table(("state", "why-pending", "explain"), cells), PAGE.read_text(encoding="utf-8"))
 
 
 def _plain(pattern: str) -> str:

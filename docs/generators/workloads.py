@@ -78,7 +78,7 @@ def _type(row: KindRow) -> str:
 
 
 def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
-    return [code(field) for field, told in row.fields.items() if told is workload_type]
+    return [code(field) for field, field_type in row.fields.items() if field_type is workload_type]
 
 
 def _groups() -> Iterator[str]:

@@ -95,7 +95,7 @@ def events(figures: Figures) -> list[Event]:
         (0.0, "critical pod asks for the GPUs", 1),
         (times.hook, "hook asks for a save", 0),
         (times.saved, "saved", 0),
-        (None if times.kept == times.saved else times.kept, f"last checkpoint, step {step}", 0),
+        (None if times.stored == times.saved else times.stored, f"last checkpoint, step {step}", 0),
         (times.sigterm, "SIGTERM, ignored" if figures.killed else "SIGTERM", 0),
         (times.gone, f"killed at step {step + figures.steps_lost}" if figures.killed else "process gone", 0),
         (times.running, "critical pod runs", 1),
@@ -148,10 +148,10 @@ def _flag(flag: Flag, y: float, foot: float) -> str:
 def _bars(figures: Figures, axis: Axis, y: float) -> Iterator[str]:
     """Who held the GPUs, and who waited for them."""
     times = figures.times
-    kept = times.gone if not figures.steps_lost or times.kept is None else times.kept
-    yield _bar(axis, -BEFORE, kept, y, "trains", TRAINING)
-    if kept < times.gone:
-        yield _bar(axis, kept, times.gone, y, "lost", LIGHT.refused, hollow=True)
+    stored = times.gone if not figures.steps_lost or times.stored is None else times.stored
+    yield _bar(axis, -BEFORE, stored, y, "trains", TRAINING)
+    if stored < times.gone:
+        yield _bar(axis, stored, times.gone, y, "lost", LIGHT.refused, hollow=True)
     if times.resumed is not None:
         yield _bar(axis, times.resumed, axis.end, y, "trains", TRAINING)
     yield _bar(axis, 0, times.running, y + LANE, "waits", CRITICAL, hollow=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from installation.beside import path_secret
+from installation.local_webhook import path_secret
 from installation.readiness import wait_for_webhook
 from localcluster import Cluster, ControlPlane
 
