@@ -1,1 +1,1 @@
-"""The webhook's serving certificate: its sources, and the CA bundle by which the API server trusts it."""
+"""Where the webhook's serving certificate comes from, and who trusts it."""

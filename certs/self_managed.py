@@ -232,7 +232,7 @@ class SelfManaged:
         return self._served
 
     async def changes(self) -> AsyncIterator[Bundle]:
-        """Yield each new bundle. While the Secret is unreachable or gone, the last good one stays active."""
+        """Each new bundle. While the Secret is unreachable or gone, the last good one stays active."""
         while True:
             try:
                 content = await self._agreed()

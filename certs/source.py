@@ -1,6 +1,6 @@
-"""The sources of a serving certificate, what they need of the API server, and the bundle that they yield.
+"""Where a serving certificate comes from: sources and what they need of the API server, and a bundle.
 
-A bundle can be applied to a live TLS context, and described in lines. Objects of the API server are plain dicts.
+A bundle is put into a live TLS context, and described in lines. Objects of the API server are plain dicts.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class CertificateSource(Protocol):
         """The bundle to start with. Raises CertificateError where there is none."""
 
     def changes(self) -> AsyncIterator[Bundle]:
-        """Yield each bundle that differs from the one before, for ever. Failures are logged, and it continues."""
+        """Each bundle that differs from the one before, for ever; troubles are logged and outlasted."""
 
 
 def bundle_of(certificate: bytes, key: bytes, ca: bytes) -> Bundle:
@@ -157,7 +157,7 @@ class CertificateFiles:
         return self._served
 
     async def changes(self) -> AsyncIterator[Bundle]:
-        """Yield each new good pair. One that is half written or does not fit leaves the last good one active."""
+        """Each new good pair; one that is half written or does not fit leaves the last good one active."""
         while True:
             await asyncio.sleep(self._every)
             try:

@@ -75,7 +75,7 @@ def said(error: str) -> str:
 def became(pod: Tree) -> str:
     """What a pod is that was let in."""
     spec = pod["spec"]
-    return f"let in: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
+    return f"admitted: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
 
 
 def merged(base: Any, patch: Any) -> Any:
