@@ -1,4 +1,4 @@
-"""The day before the scene: what its cluster held by tier, and who was evicted, for a Prometheus that has seen it."""
+"""The day before the scene, for a Prometheus: GPUs used by tier, and evictions."""
 
 from collections.abc import Callable, Mapping
 
@@ -21,7 +21,7 @@ EVICTED = (
 
 
 def day() -> dict[str, Callable[[int], float]]:
-    """The counters, as the replica that leads shows them."""
+    """Return the counters of the leader."""
     return {
         **{
             f'gpu_tiers_gpu_seconds_total{{tenant="beta",tier="{tier}",flavor=""}}': _gpu_seconds(steps)

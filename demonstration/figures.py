@@ -1,4 +1,4 @@
-"""What the cases cost, as values that can be kept in a file and drawn later."""
+"""The costs of the cases, as values that can be stored in a file and drawn later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def times_since(
     ended: float,
     resumed: float | None,
 ) -> Times:
-    """Make them of a clock's moments. A checkpoint answers the hook if it is the first one after that began."""
+    """Return the times since the critical pod. The first checkpoint after the hook began answers it."""
 
     def since(moment: float) -> float:
         return round(moment - asked, 3)
@@ -80,10 +80,10 @@ class Measured:
     cases: dict[str, Figures]
 
     def write(self, file: Path) -> None:
-        """Keep it."""
+        """Write it to a file."""
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
 
 def read(file: Path) -> Measured:
-    """What was kept; msgspec.ValidationError for anything else."""
+    """Read a file that was written so; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Measured)

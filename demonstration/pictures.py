@@ -1,4 +1,4 @@
-"""The command `python -m demonstration.pictures FOLDER`: the pictures of terminals and of the page, made anew.
+"""The command `python -m demonstration.pictures FOLDER`: makes the pictures of terminals and of the page.
 
 Times, and names that Kubernetes makes up, are replaced by ones that stay: a picture changes only with what it shows.
 """
@@ -46,7 +46,7 @@ MORNING = datetime(2026, 11, 20, 9, 41, tzinfo=UTC)
 
 
 def main(folder: Path) -> int:
-    """Make all; the exit code."""
+    """Make all; return the exit code."""
     os.chdir(ROOT)
     try:
         browser = Browser()
@@ -67,7 +67,7 @@ def main(folder: Path) -> int:
 
 
 def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
-    """Of a cluster in which something has happened: the page, of what was refused, of many tenants; and terminals."""
+    """Return pictures of a busy cluster: the page, its refusals, many tenants, and terminals."""
     add_kinds(cluster)
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     (prometheus,) = free_ports(1)
@@ -93,7 +93,7 @@ def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
-    """What people type and read."""
+    """Yield what people type and read."""
     namespace = ("-n", "team-alpha")
     apply = ("apply", "-f", "examples/pytorchjob-llm-finetune.yaml")
     refused = cluster.kubectl(*apply, check=False)
@@ -103,7 +103,7 @@ def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
 
 
 def asked(cluster: ControlPlane, *arguments: str) -> Said:
-    """A command of gpu-tiers."""
+    """Return a command of gpu-tiers and its output."""
     text = printed(*arguments, f"--kubeconfig={cluster.kubeconfig}")
     text = re.sub(r"refused (once|\d+ times)", "refused 4 times", text)
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
@@ -111,7 +111,7 @@ def asked(cluster: ControlPlane, *arguments: str) -> Said:
 
 
 def demo() -> Said:
-    """Of the demo its head, a pod that gets its tier, the workload that is refused, and the end."""
+    """Return parts of the demo: its head, a pod that gets its tier, a refused workload, and the end."""
     head, *blocks = printed("demo").split("\n\n")
     first = next(each for each in blocks if plain(each).startswith("Pod team-alpha/transcribe"))
     refused = next(each for each in blocks if "\n  refused: " in plain(each))
@@ -120,7 +120,7 @@ def demo() -> Said:
 
 
 def printed(*arguments: str) -> str:
-    """What gpu-tiers prints on a terminal."""
+    """Return the output of gpu-tiers on a terminal."""
     wide = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1"}
     command = [program("gpu-tiers"), *arguments]
     run = subprocess.run(command, env=os.environ | wide, capture_output=True, text=True, check=True)  # noqa: S603
@@ -128,7 +128,7 @@ def printed(*arguments: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Without colours."""
+    """Return the text without colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 

@@ -65,7 +65,7 @@ PAGES = {
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Every generated file with what it should hold."""
+    """Yield each generated file with its content."""
     for path, content in PAGES.items():
         yield ROOT / path, content()
     measured = read(PICTURES / "preemption-timeline.json")
@@ -94,12 +94,12 @@ def files() -> Iterator[tuple[Path, str]]:
 
 
 def outdated() -> list[tuple[Path, str]]:
-    """The files that do not hold what they should."""
+    """Return the files that are out of date, with their content."""
     return [(path, text) for path, text in files() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main() -> int:
-    """Write what is out of date, or only list it; the exit code."""
+    """Write what is out of date, or only list it; return the exit code."""
     only_check = "--check" in sys.argv[1:]
     old = outdated()
     for path, text in old:

@@ -75,7 +75,7 @@ class HuggingFace(Listener):
         return None if mark is None else mark.path
 
     def loads(self) -> bool:
-        """Whether this transformers reads its own checkpoints with this torch."""
+        """Return True if this transformers reads its own checkpoints with this torch."""
         torch = sys.modules["torch"]
         forced = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
         if hasattr(self.module, "safe_globals") or version(torch) < FIRST_WEIGHTS_ONLY_TORCH or forced:
@@ -107,7 +107,7 @@ class HuggingFace(Listener):
                 trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
 
     def after_save(self, *_: Any) -> None:
-        """Last of the callbacks."""
+        """Run as the last of the callbacks."""
         if self.saving:
             self.finish()
 
@@ -145,7 +145,7 @@ class HuggingFace(Listener):
         return HANDLED
 
     def write(self, path: str, unfinished: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Beside its place, then renamed: a pod that is killed meanwhile leaves nothing that anybody resumes from."""
+        """Write to another folder and rename it, so that a killed pod leaves nothing that a run could resume from."""
         step, writes = self.trainer.state.global_step, self.trainer.args.should_save
         if writes:
             shutil.rmtree(unfinished, ignore_errors=True)

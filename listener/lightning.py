@@ -159,7 +159,7 @@ class Lightning(Listener):
         self.finish()
 
     def remember(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
-        """Every rank comes here, the first one's checkpoint is written: the others keep theirs beside it."""
+        """Store the other ranks' random numbers beside the first rank's checkpoint."""
         checkpoint["gpu_tiers"] = self.replay.remember()
         if trainer.global_rank and os.path.isdir(self.home):
             torch: Any = sys.modules["torch"]

@@ -1,4 +1,4 @@
-"""Brings back the random numbers and the place in the data, which Lightning's checkpoints lack.
+"""Restores the random numbers and the position in the data, which Lightning's checkpoints lack.
 
 Why replayed: a plain DataLoader can't be told to begin in the middle. Its order is drawn from random numbers at the
 epoch's begin; drawn again from the same numbers and skipped, it goes on where it was.
@@ -16,7 +16,7 @@ from listener.protocol import around
 
 
 def random_numbers() -> dict[str, Any]:
-    """Those of this process, in types that torch.load takes with weights_only."""
+    """Return those of this process, in types that torch.load takes with weights_only."""
     torch: Any = sys.modules["torch"]
     state = {"python": random.getstate(), "torch": torch.get_rng_state()}
     numpy: Any = sys.modules.get("numpy")

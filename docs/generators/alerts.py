@@ -24,7 +24,7 @@ def alerts() -> str:
 
 
 def rules() -> list[dict[str, Any]]:
-    """All alerts, in the file's order."""
+    """Return all alerts, in the file's order."""
     groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
 

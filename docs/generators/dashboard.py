@@ -38,7 +38,7 @@ def _in_an_hour(metric: str, *labels: str, matchers: str = "") -> str:
 
 
 def _at_risk(matchers: str) -> str:
-    """In GPU-hours. One replica shows them; of two that did so for a moment the larger counts."""
+    """Return a query in GPU-hours. Only the leader has them; the maximum covers a change of leaders."""
     return f"sum by (tier) (max by (tenant, tier) (gpu_tiers_at_risk_gpu_seconds{matchers})) / 3600"
 
 
@@ -319,7 +319,7 @@ _TENANTS = {
 
 
 def _panels() -> Iterator[dict[str, Any]]:
-    """Rows of panels, one below the other; a panel that does not fit beside the last begins a new line."""
+    """Yield rows of panels; a panel that does not fit into a line begins a new one."""
     number, top = 0, 0
     for title, panels in ROWS:
         number += 1

@@ -1,4 +1,4 @@
-"""The table of docs/security.md that says how each attempt to get round gpu-tiers is answered."""
+"""The table of docs/security.md with the answer to each attempt to circumvent gpu-tiers."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby

@@ -29,7 +29,7 @@ def values_schema() -> str:
 
 
 def _plain(field: Schema) -> Schema:
-    """A field without what only the API server reads. Fields that it would drop are unknown here."""
+    """Return a field without the keys that only the API server reads. Unknown fields are refused."""
     if field.get("x-kubernetes-int-or-string"):
         return {**_GPUS, "description": field["description"]}
     plain: dict[str, Any] = {name: each for name, each in field.items() if not name.startswith(_UNKNOWN_TO_HELM)}

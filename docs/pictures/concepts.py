@@ -36,7 +36,7 @@ SLOTS = (
 
 
 def way_of_a_pod() -> str:
-    """From `kubectl apply` to an eviction, in the order in which a pod meets it."""
+    """Draw the way of a pod from `kubectl apply` to an eviction."""
     shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
     for place, (head, lines) in enumerate(WAY):
         x = place * (CARD + GAP)
@@ -56,7 +56,7 @@ def _card(x: float, head: str, lines: Iterable[str], *, ours: bool) -> Iterator[
 
 
 def rows_of_a_tenant() -> str:
-    """One square for each GPU that a row allows; filled where a pod holds it."""
+    """Draw a square for each GPU that a row allows, filled if a pod uses it."""
     shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
     for row, (name, allowed, used) in enumerate(ROWS):
         y = 12 + row * 52
@@ -72,7 +72,7 @@ def rows_of_a_tenant() -> str:
 
 
 def slots_of_an_account() -> str:
-    """Slots side by side, each with its entries; one square for each GPU, and what the slot counts."""
+    """Draw slots with their entries, a square for each GPU, and the count of each slot."""
     shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
     for place, (name, counts, entries) in enumerate(SLOTS):
         x = 4 + place * 242

@@ -64,7 +64,7 @@ def _are_met(goals: list[Goal], runs: list[Run]) -> bool:
 
 
 def _line(goal: Goal, runs: list[Run]) -> float:
-    """Where the goal lies."""
+    """Draw the goal as a line."""
     return goal.times * goal.against.spread(runs).median
 
 

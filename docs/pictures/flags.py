@@ -22,12 +22,12 @@ class Flag:
 
     @property
     def end(self) -> float:
-        """Where its label ends."""
+        """The end of its label."""
         return self.x + INDENT + width(self.words)
 
 
 def width(words: str) -> float:
-    """How much room they take, rather too much than too little."""
+    """Return their width, rather too much than too little."""
     return CHARACTER * (len(words) + 1)
 
 

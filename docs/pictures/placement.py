@@ -1,4 +1,4 @@
-"""Draws where gangs came to lie in `make placement-demo`. `python docs/generate.py` writes the file."""
+"""Draws the nodes of the gangs in `make placement-demo`. `python docs/generate.py` writes the file."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,7 +42,7 @@ def said(layouts: Layouts) -> str:
 
 
 def lines(layouts: Layouts, name: str) -> list[str]:
-    """What all runs of an arrangement come to, a line each."""
+    """Return the numbers of all runs of an arrangement, a line each."""
     found = [layouts.numbers(places) for places in layouts.runs[name]]
     gangs = len({each.gang for each in layouts.runs[name][0]})
     return [

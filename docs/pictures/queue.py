@@ -1,4 +1,4 @@
-"""Draws gangs that are queued, as `make queue-demo` has seen them; `python docs/generate.py` writes it."""
+"""Draws the queued gangs of `make queue-demo`. `python docs/generate.py` writes the file."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,14 +10,14 @@ from pictures.svg import box, drawing, text
 LIGHT = PALETTES["light"]
 DARK = replace(PALETTES["dark"], paper=PALETTES["dark"].on_tier)
 TITLE = "Ten gangs of four GPUs wait for eight"
-LEGEND = "Dashed: held behind the gate. Filled: all pods run. Red: let in, and a pod is missing."
+LEGEND = "Dashed: queued behind the gate. Filled: all pods run. Red: admitted, and a pod is missing."
 EDGE, NAME, SECOND, ROW, HIGH, TOP, BELOW = 16, 68, 17, 26, 18, 74, 34
 TICK = 5
 """Seconds between two marks of the axis."""
 
 
 def picture(run: QueueRun) -> str:
-    """A row for each workload, in the order in which they were let in; time goes to the right."""
+    """Draw a row for each workload, in the order of their admission; time goes to the right."""
     names = [*run.gangs, run.evictor]
     last = max(each.ends for each in run.spans)
     width = round(2 * EDGE + NAME + last * SECOND)

@@ -139,7 +139,7 @@ MOVES: dict[str, tuple[Tree, str]] = {
     ),
     "a tier": (
         {"labels": {"gpu-tiers.dev/tier": "gpu-training"}},
-        "has the gate gpu-tiers.dev/quota; write the tier that you want on its workload and delete the pod, or create a pod without",
+        "write the tier that you want on its workload and delete the pod, or create a pod without a workload again",
     ),
     "no tier": ({"labels": {"gpu-tiers.dev/tier": None}}, "metadata.labels[gpu-tiers.dev/tier]: can't change"),
     "a gang": ({"annotations": {"gpu-tiers.dev/gang": "x"}}, "metadata.annotations[gpu-tiers.dev/gang]: can't change"),
