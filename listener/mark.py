@@ -1,6 +1,6 @@
 """The mark of a whole checkpoint: its run, its step, and the size of each of its files.
 
-The mark is written last. It has sizes because a disk that lost power, or an unfinished rotation, may have lost files since.
+The mark is written last. It has sizes because a disk that lost power, or a rotation, may have lost files since.
 """
 
 from __future__ import annotations
