@@ -397,7 +397,7 @@ def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(r
         patch = ("-p", json.dumps(change), "--dry-run=server", f"--as={ACCOUNT}")
         return kubectl(*command, *patch, check=False).stderr
 
-    refusal = "may change only the message of a queued pod's condition"
+    refusal = "may change why a held pod waits, in the message of its condition, and nothing else"
     wait_until(lambda: refusal in patched(TAKEN_FOR_ENDED["an end"]), 60, "what bounds it")
     for what, change in TAKEN_FOR_ENDED.items():
         assert refusal in patched(change), what

@@ -1,4 +1,4 @@
-"""Reviews of what changes for pods that were admitted: they themselves, and the ResourceClaims made for them.
+"""Reviews of what changes for pods that were let in: they themselves, and the ResourceClaims made for them.
 
 A pod's labels and annotations are mutable, its class and charge are not. A claim is made for its pod after the pod, by
 a controller or by hand, and one that nobody uses yet may be deleted and made anew: it must ask for no more than its

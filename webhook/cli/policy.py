@@ -40,7 +40,7 @@ class Effect(Enum):
     UNREADY = ("is no longer Ready", "are no longer Ready")
     READY = ("becomes Ready", "become Ready")
     REFUSED = ("is refused", "are refused")
-    LET_IN = ("is admitted", "are admitted")
+    LET_IN = ("is let in", "are let in")
     GAINED = ("gets a tier", "get a tier")
     LOST = ("loses its tier", "lose their tier")
     UP = ("goes up", "go up")
