@@ -62,7 +62,7 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
     """The newest of the events that tell of a refusal; None where none does.
 
     Controllers wait twice as long after each try, so the next wait is about as long as all before it since a pod was
-    admitted: `created` is when the newest pod was, by the uid of its controller.
+    let in: `created` is when the newest pod was, by the uid of its controller.
     """
     found = sorted(_told(events), key=lambda each: each[0])
     if not found:
