@@ -17,7 +17,7 @@ from subprocess import DEVNULL, Popen
 from growth import Tree, create, pod, tenant, write_objects
 from load import ApiServer
 
-from installation.beside import install_chart
+from installation.local_webhook import install_chart
 from localcluster import ControlPlane
 from localcluster.fake_nodes import node
 from localcluster.waiting import wait_until

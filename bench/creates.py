@@ -50,7 +50,7 @@ from bench.figures import (
     ours,
     tenants,
 )
-from installation.beside import install_chart
+from installation.local_webhook import install_chart
 from installation.readiness import wait_for_webhook
 from installation.replicas import Replica, start_replicas
 from localcluster import ControlPlane

@@ -18,7 +18,7 @@ from typing import Any
 
 from load import ApiServer, answer
 
-from installation.beside import Address, install_chart, serve
+from installation.local_webhook import Address, install_chart, serve
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.ports import free_ports

@@ -17,7 +17,7 @@ import uvloop
 from load import CREATED, GPU_POD, ApiServer, Samples, Tree, answer, burst
 from reports import cost
 
-from installation.beside import install_chart, start_webhook
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.processes import Process

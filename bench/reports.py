@@ -16,7 +16,7 @@ from pathlib import Path
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from installation.beside import install_chart, serve
+from installation.local_webhook import install_chart, serve
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.components import ISSUER

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from installation.beside import Address, install_chart, start_webhook
+from installation.local_webhook import Address, install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.operators import RunningOperator, rows

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from installation.beside import Address, install_chart, installed_policy, policy_file, start_webhook
 from installation.examples import example_policy
 from installation.helm import RELEASE, ROOT, helm
+from installation.local_webhook import Address, install_chart, installed_policy, policy_file, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import Cluster, Result
 from localcluster.for_tests import missing

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from installation.beside import install_chart, start_webhook
 from installation.helm import CHART, RELEASE, helm
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.credentials import kubeconfig

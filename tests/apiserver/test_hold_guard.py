@@ -135,11 +135,11 @@ def test_gpu_tiers_opens_it_and_others_their_own_gates(ask: Ask, pod: str) -> No
 MOVES: dict[str, tuple[Tree, str]] = {
     "an owner": (
         {"ownerReferences": [OWNER]},
-        "metadata.ownerReferences: can't change while gpu-tiers.dev/quota holds",
+        "metadata.ownerReferences: can't change while the pod has the gate",
     ),
     "a tier": (
         {"labels": {"gpu-tiers.dev/tier": "gpu-training"}},
-        "holds the pod; write the tier that you want on its workload and delete the pod, or create a pod without",
+        "write the tier that you want on its workload and delete the pod, or create a pod without a workload again",
     ),
     "no tier": ({"labels": {"gpu-tiers.dev/tier": None}}, "metadata.labels[gpu-tiers.dev/tier]: can't change"),
     "a gang": ({"annotations": {"gpu-tiers.dev/gang": "x"}}, "metadata.annotations[gpu-tiers.dev/gang]: can't change"),

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from installation.beside import Address, start_webhook
+from installation.local_webhook import Address, start_webhook
 from localcluster.ports import free_ports
 from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 import yaml
 
-from installation.beside import Address, serve
 from installation.helm import RELEASE, ROOT
+from installation.local_webhook import Address, serve
 from installation.readiness import wait_for_webhook
 from localcluster.ports import free_ports
 

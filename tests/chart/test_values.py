@@ -178,7 +178,7 @@ def test_an_administrator_may_bring_certificates(render: Render) -> None:
 REFUSED: list[tuple[Manifest, str]] = [
     ({"mode": "enforce"}, 'mode must be one of the following: "Audit", "Warn", "Enforce"'),
     ({"preset": "five-tier"}, "preset must be one of the following"),
-    ({"ledger": "memory"}, "ledger is memory, and there is no such choice any more"),
+    ({"ledger": "memory"}, "ledger is memory, but this value no longer exists"),
     ({"ledger": "memory", "replicas": 1}, "Remove the value ledger."),
     ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
     ({"createTimeoutSeconds": 1.5}, "createTimeoutSeconds: Invalid type. Expected: integer, given: number"),

@@ -12,9 +12,9 @@ from .markdown import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 STORED = read(ROOT / "docs" / "pictures" / "preemption-timeline.json")
-AT_ONCE = Times(hook=0.1, saved=0.1, kept=0.1, sigterm=0.2, gone=0.2, running=0.3, ended=5.3, resumed=10.0)
-SPREAD = Times(hook=0.6, saved=70, kept=90, sigterm=71, gone=99.8, running=101.2, ended=106, resumed=110)
-NOTHING_SAVED = Times(hook=None, saved=None, kept=None, sigterm=None, gone=30.1, running=31.9, ended=37, resumed=41)
+AT_ONCE = Times(hook=0.1, saved=0.1, stored=0.1, sigterm=0.2, gone=0.2, running=0.3, ended=5.3, resumed=10.0)
+SPREAD = Times(hook=0.6, saved=70, stored=90, sigterm=71, gone=99.8, running=101.2, ended=106, resumed=110)
+NOTHING_SAVED = Times(hook=None, saved=None, stored=None, sigterm=None, gone=30.1, running=31.9, ended=37, resumed=41)
 
 USUAL = Measured(
     "v1.37.1",

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from installation.beside import install_chart
 from installation.examples import example_policy
+from installation.local_webhook import install_chart
 from installation.readiness import wait_for_webhook
 from installation.replicas import Replica, start_replicas
 from localcluster import ControlPlane
