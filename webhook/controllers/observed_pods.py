@@ -203,8 +203,8 @@ class ObservedPods(PodsOnNodes):
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
         if seen.waits_for_quota:
-            since, told = metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
-            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, told, may_be_gang)
+            since, reported = metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
+            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),

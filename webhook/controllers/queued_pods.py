@@ -120,7 +120,7 @@ class QueuedPods:
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
         """The gate of this pod is open; it was queued for so long, if that is known."""
-        waited = uid in self._waited or uid in self._told or (holding.gated is not None and holding.gated.told)
+        waited = uid in self._waited or uid in self._told or (holding.gated is not None and holding.gated.reported)
         _keep(uid, self._told)
         if not waited:
             return
@@ -161,7 +161,7 @@ class QueuedPods:
             if each.short:
                 short.setdefault(nth, each.short)
             first = each.waiting.first
-            if not (first.uid in self._told or first.holding.gated is None or first.gated.told):
+            if not (first.uid in self._told or first.holding.gated is None or first.gated.reported):
                 about = Regarding.pod(first.uid, first.holding)
                 yield ToTell(about, REASON, _told_at(tenant, line, nth, each), first.gated.version)
             if len(each.waiting.pods) > 1:

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from webhook.kube.connection import Peers
 from webhook.kube.leader_election import LeaderElection
-from webhook.ledger.accounts import HandOver, Way
+from webhook.ledger.accounts import HandOver, LeaderCall
 from webhook.ledger.protocol import Booking, GangBooking
 from webhook.policy.values.tenants import Tenant
 from webhook.server.listener import listen, port_of
@@ -96,7 +96,7 @@ class BookingsPort:
     def to(self, election: LeaderElection) -> HandOver:
         """The hand-over to whoever that election has made the leader."""
 
-        def leader() -> Way | None:
+        def leader() -> LeaderCall | None:
             if self._listening is None or election.leading or not election.holder_address:
                 return None
             return partial(self._handed, election.holder, election.holder_address)

@@ -53,9 +53,9 @@ class LedgerParts(msgspec.Struct, frozen=True):
     pending: PendingGpus
     placements: Placements
 
-    def make_leader(self, identity: str, create_timeout: float, told: Callable[[], None] = lambda: None) -> Leader:
-        """Return what leads for one term. `told` is called after each round of counting."""
-        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, told=told)
+    def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
+        """Return the leader of one term. `done` is called after each round of counting."""
+        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, done=done)
 
 
 def outermost_by(cluster: LiveCluster, active: ActivePolicy) -> Outermost:
@@ -77,7 +77,7 @@ def ledger_parts(
     client, versions = cluster.client, Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
-    store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
+    store = KubernetesStore(client, versions, report=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
     ledger, changes = Accounts(store, hand_over=hand_over), Changes()
     versions.subscribe(changes.tenant)
     placements = Placements(

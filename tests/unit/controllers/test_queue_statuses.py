@@ -17,9 +17,9 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 ROW = QuotaRow(Decimal(6), "gpu-training")
 
 
-def a_gated_pod(name: str, *, controller: str = "", told: bool = False) -> GatedPod:
+def a_gated_pod(name: str, *, controller: str = "", reported: bool = False) -> GatedPod:
     charge = Charge(Decimal(1), "gpu-training")
-    gated = Gated(1000, "2026-11-26T17:00:00Z", "7", told)
+    gated = Gated(1000, "2026-11-26T17:00:00Z", "7", reported)
     return GatedPod(f"uid-{name}", Holding("lab", charge, controller=controller, name=name, gated=gated))
 
 

@@ -122,7 +122,7 @@ async def test_pods_of_one_place_wait_for_the_row_that_its_first_pod_lacks() -> 
 
 async def test_who_was_told_by_the_leader_before_is_not_told_again() -> None:
     async with Story().running() as story:
-        await story.tell([waits(a_gated_pod("a", told=True))])
+        await story.tell([waits(a_gated_pod("a", reported=True))])
         assert not story.pods.told
         assert not story.pods.requests
 
@@ -193,7 +193,7 @@ async def test_a_pod_that_had_room_when_it_came_is_told_nothing() -> None:
     """Every pod of a row that holds is gated for a moment."""
     async with Story().running() as story:
         story.open(a_gated_pod("a"), 0.2, waited=False)
-        story.open(a_gated_pod("told-by-another-leader", told=True), waited=False)
+        story.open(a_gated_pod("told-by-another-leader", reported=True), waited=False)
         await until(lambda: bool(story.pods.events))
         await asyncio.sleep(0.01)
         assert story.pods.about("a") == []
