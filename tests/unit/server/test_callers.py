@@ -74,18 +74,18 @@ def test_a_secret_that_can_be_guessed_or_is_no_segment_is_refused(text: str, tmp
     file = tmp_path / "path"
     file.write_text(text)
     with pytest.raises(ConfigError, match="must hold 26 to 63 small letters, digits or -, and nothing else"):
-        Callers.told_by(file, None, ())
+        Callers.read_from(file, None, ())
 
 
 def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.crt"
     with pytest.raises(ConfigError, match=f"{file}: can't be read"):
-        Callers.told_by(None, file, ())
+        Callers.read_from(None, file, ())
     file.write_text("no certificate")
     with pytest.raises(ConfigError, match=f"{file}: must hold certificates in PEM"):
-        Callers.told_by(None, file, ())
+        Callers.read_from(None, file, ())
     with pytest.raises(ConfigError, match="--client-name: needs --client-ca"):
-        Callers.told_by(None, None, ("kube-apiserver",))
+        Callers.read_from(None, None, ("kube-apiserver",))
 
 
 def shown(server: Serving, folder: Path, *, ca: Pair = CLIENTS, name: str | None) -> ssl.SSLContext:
