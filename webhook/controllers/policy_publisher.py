@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
-from webhook.config.published import Published, place_beside
+from webhook.config.published import Published, active_map_of
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.kube.client import METADATA, RFC_3339, Client, path
@@ -39,7 +39,7 @@ class PolicyMap(msgspec.Struct, frozen=True):
     @property
     def published(self) -> str:
         """The path of the ConfigMap with the active policy."""
-        return path("v1", "configmaps", self.namespace, place_beside(self.name))
+        return path("v1", "configmaps", self.namespace, active_map_of(self.name))
 
 
 async def last_published(client: Client, policy: PolicyMap) -> str:

@@ -23,7 +23,7 @@ class Labelled(Files):
         self.kept = kept or self
         self.reads = Counter[str]()
 
-    def with_kept_owners(self) -> Self:
+    def with_cached_owners(self) -> Self:
         return cast("Self", self.kept)
 
     async def owners(self, _namespace: str, first: OwnerReference, _kinds: KindTable, /) -> tuple[Workload, ...]:

@@ -51,7 +51,6 @@ class Queued(msgspec.Struct, frozen=True):
 
     waiting: QueuedUnit
     short: Shortfall | None = None
-    can_never_fit: bool = False
 
 
 def booking_of(pod: GatedPod, tenant: Tenant) -> Booking:

@@ -100,7 +100,7 @@ class _Queue:
         never = passes or whole_shortfall(waiting.charges, self._tenant, {}) is not None
         if self._tenant.hold_order == "Strict" and not never:
             self._reserve(waiting, booking, rows, short)
-        yield Queued(waiting, short, can_never_fit=never)
+        yield Queued(waiting, short)
 
     def _not_booked(self, pods: Iterable[GatedPod]) -> tuple[GatedPod, ...]:
         booked = {each.uid for each in self._copy.account.reserved}
