@@ -222,7 +222,7 @@ async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> Non
     assert cluster.open() == ["C"]
 
 
-@STORIES.of("tier", replaced(queue, "_turn", lambda pod, _: (0, "", pod.seen)))
+@STORIES.of("tier", replaced(queue, "_sort_key", lambda pod, _: (0, "", pod.seen)))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
     await cluster.gated("A")
@@ -471,7 +471,7 @@ def _by_its_own_age(pod: GatedPod, _: object) -> tuple[int, str, int]:
     return -pod.priority, pod.gated.since, pod.seen
 
 
-@STORIES.of("age", replaced(queue, "_turn", _by_its_own_age))
+@STORIES.of("age", replaced(queue, "_sort_key", _by_its_own_age))
 async def a_gang_is_as_old_as_its_workload(cluster: Cluster) -> None:
     """Its pod has crashed, and its controller waits before it makes the next: it does not begin at the end again."""
     await holding(cluster, 2)
@@ -489,10 +489,10 @@ async def a_gang_is_as_old_as_its_workload(cluster: Cluster) -> None:
 
 
 def _reserved_alone(account: Account, view: PodView) -> list[GatedPod]:
-    return [each for each in queue.let_in_by(account, view) if each.asks_for_gpus]
+    return [each for each in queue.admitted_pods(account, view) if each.asks_for_gpus]
 
 
-@STORIES.of("members", replaced(opening, "let_in_by", _reserved_alone))
+@STORIES.of("members", replaced(opening, "admitted_pods", _reserved_alone))
 async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
     """The worker may be made only when the driver runs, so that the driver alone gets the gang admitted."""
     await holding(cluster, 3)
@@ -513,7 +513,7 @@ async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
     assert cluster.charge() == 2
 
 
-@STORIES.of("finish", replaced(opening, "let_in_by", lambda *_: iter(())))
+@STORIES.of("finish", replaced(opening, "admitted_pods", lambda *_: iter(())))
 async def the_next_leader_opens_what_one_has_booked(cluster: Cluster) -> None:
     dying = await holding(cluster, 1)
     dying.client.hold("PATCH")

@@ -118,7 +118,7 @@ class PodReviewer(Reviewer, frozen=True):
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
-            kept = structs.replace(self.cluster, lookups=self.cluster.lookups.with_kept_owners())
+            kept = structs.replace(self.cluster, lookups=self.cluster.lookups.with_cached_owners())
             with suppress(Refused):
                 found = await self._decision(pod, request, kept)
                 if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):

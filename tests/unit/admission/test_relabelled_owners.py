@@ -23,7 +23,7 @@ class Labelled(Files):
         self.cached = cached or self
         self.reads = Counter[str]()
 
-    def with_kept_owners(self) -> Self:
+    def with_cached_owners(self) -> Self:
         return cast("Self", self.cached)
 
     async def owners(self, _namespace: str, first: OwnerReference, _kinds: KindTable, /) -> tuple[Workload, ...]:

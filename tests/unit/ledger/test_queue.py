@@ -11,7 +11,7 @@ from webhook.ledger.account import Account, Entry
 from webhook.ledger.books import SlotSums, usage_of
 from webhook.ledger.leader import pod_view
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.leader.queue import let_in_by
+from webhook.ledger.leader.queue import admitted_pods
 from webhook.ledger.leader.queue_booking import book_queue
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Declared, Gated, Holding
@@ -73,10 +73,10 @@ def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
     change = replace(an_entry("pod"), wants=(replace(before, flavor="h100"),), instead_of=before)
     view = a_view(pod=a_holding("pod", flavor="h100", gated=GATED))
     copy, waiting = booked(an_account(an_entry("pod"), change), view, tenant(1))
-    assert (waiting, [each.uid for each in let_in_by(copy.account, view)]) == ([], ["pod"])
+    assert (waiting, [each.uid for each in admitted_pods(copy.account, view)]) == ([], ["pod"])
     assert usage_of(copy.account, tenant(1))[tenant(1).rows[0]] == 1
     copy, waiting = booked(an_account(an_entry("pod"), change, used=1), view, tenant(1))
-    assert (waiting, [*let_in_by(copy.account, view)]) == (["pod"], [])
+    assert (waiting, [*admitted_pods(copy.account, view)]) == (["pod"], [])
 
 
 def test_a_queue_behind_vacant_slots_of_another_gang_sums_the_account_few_times(

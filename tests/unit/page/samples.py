@@ -22,7 +22,9 @@ def a_tenant(name: str, *problems: str) -> TenantShown:
     return TenantShown(name, rows, "Deny", problems)
 
 
-def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: training", times: int = 1) -> VerdictGroup:
+def a_verdict(
+    name: str, outcome: str = "admitted", why: str = "workload-type: training", times: int = 1
+) -> VerdictGroup:
     trace = ("label: none on the pod or its owners", "workload-type: training -> gpu-training") if "type" in why else ()
     shown = VerdictShown(
         1_795_363_200,

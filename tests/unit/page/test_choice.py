@@ -30,7 +30,7 @@ async def shown(query: str, page: PageContent | None = None) -> str:
 async def test_a_tenant_sees_what_concerns_it() -> None:
     text = await shown("tenant=beta")
     assert "team-alpha/PyTorchJob/sweep" in text
-    assert "llm-finetune 1 let in" not in text
+    assert "llm-finetune 1 admitted" not in text
     assert "team-beta/sweep-worker-3" in text, "its pod was evicted"
     assert "Nobody of these waits" in text
     assert "alpha gpu-training 4 2 6" not in text
@@ -39,7 +39,7 @@ async def test_a_tenant_sees_what_concerns_it() -> None:
 async def test_what_was_refused_is_shown_once_with_how_often() -> None:
     text = await shown("refused=1")
     assert "team-alpha/PyTorchJob/llm-pretrain 41 refused gpu-training tenant alpha: gpu-training is at 6 of 6" in text
-    assert " let in " not in text
+    assert " admitted " not in text
     assert "Shown: only what was refused show all" in text
 
 

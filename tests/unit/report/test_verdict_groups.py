@@ -23,7 +23,12 @@ def test_a_controller_that_tries_again_is_one_group_with_its_last_word() -> None
 
 def test_another_refusal_tier_or_outcome_is_another_group_the_latest_first() -> None:
     groups = VerdictGroups()
-    others = ({"reason": "ceiling"}, {"tier": "gpu-training"}, {"outcome": "let in", "reason": ""}, {"namespace": "b"})
+    others = (
+        {"reason": "ceiling"},
+        {"tier": "gpu-training"},
+        {"outcome": "admitted", "reason": ""},
+        {"namespace": "b"},
+    )
     for each in ({}, *others, {}):
         groups.add(structs.replace(REFUSED, **each))
     assert [each.times for each in groups] == [2, 1, 1, 1, 1]
@@ -38,7 +43,7 @@ def test_the_group_that_nothing_was_added_to_for_longest_is_forgotten() -> None:
 
 
 async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
-    """The page would otherwise say `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
+    """The page would otherwise say `admitted gpu-training` of the Job, and `admitted gpu-batch` of its pod."""
     rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
     groups, world = VerdictGroups(), FakeApi(a_tenant(quotas=rows, onExceed="Demote"))
     world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
@@ -48,7 +53,7 @@ async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
 
     await world.create(train)
     last = next(iter(groups)).last
-    assert (last.outcome, last.tier) == ("let in", "gpu-training")
+    assert (last.outcome, last.tier) == ("admitted", "gpu-training")
     assert "pods that have no room there run as gpu-batch" in last.why
 
 

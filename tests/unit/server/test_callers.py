@@ -82,12 +82,12 @@ async def test_connections_that_ask_for_nothing_keep_no_review_out() -> None:
 def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.crt"
     with pytest.raises(ConfigError, match=f"{file}: can't be read"):
-        Callers.told_by(file, ())
+        Callers.read_from(file, ())
     file.write_text("no certificate")
     with pytest.raises(ConfigError, match=f"{file}: must hold certificates in PEM"):
-        Callers.told_by(file, ())
+        Callers.read_from(file, ())
     with pytest.raises(ConfigError, match="--client-name: needs --client-ca"):
-        Callers.told_by(None, ("kube-apiserver",))
+        Callers.read_from(None, ("kube-apiserver",))
 
 
 def shown(server: Serving, folder: Path, *, ca: Pair = CLIENTS, name: str | None) -> ssl.SSLContext:

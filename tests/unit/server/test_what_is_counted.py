@@ -18,7 +18,7 @@ from webhook.policy.checkpoint.work_lost import Work
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.server.beside import _count
+from webhook.server.background import _count
 from webhook.server.metric_table import (
     ADMISSIONS,
     DENIALS,

@@ -11,7 +11,7 @@ from webhook.cluster.webhook_configurations import OF_OURS
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
-from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, digest_of, place_beside
+from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, active_map_of, digest_of
 from webhook.kube.client import Client, path
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.values.tier_policy import TierPolicy
@@ -81,7 +81,7 @@ async def read_active_policy(client: Client, named: str | Path | None, *, instea
 
 def which_answers(found: InstalledPolicy) -> str:
     """Say which policy an answer is from, where the policy file is not known to be active."""
-    told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
+    told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", active_map_of(found.where)
     if found.unread:
         return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be active"
     if told is None:
@@ -109,20 +109,20 @@ async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPol
     except Forbidden:
         listed = await _of_release(client, RELEASE)
         try:
-            listed += await _of_release(client, place_beside(RELEASE))
+            listed += await _of_release(client, active_map_of(RELEASE))
         except Forbidden:
             unread = True
     maps = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in listed}
     data = {place: each.get("data") or {} for place, each in maps.items()}
     files = {place: each[POLICY] for place, each in data.items() if POLICY in each}
-    left = {place.removesuffix(place_beside("")): "" for place, each in data.items() if TEXT in each}
+    left = {place.removesuffix(active_map_of("")): "" for place, each in data.items() if TEXT in each}
     found = files or left
     if len(found) != 1:
         none = "no ConfigMap of a gpu-tiers installation is there"
         problem = f"several installations: {', '.join(found)}" if found else none
         raise ConfigError("the cluster", [f"{problem}; {instead}"])
     ((where, file),) = found.items()
-    return InstalledPolicy(where, file, Published.read(maps.get(place_beside(where), {})), unread, gone=not files)
+    return InstalledPolicy(where, file, Published.read(maps.get(active_map_of(where), {})), unread, gone=not files)
 
 
 async def _of_release(client: Client, name: str) -> list[dict[str, Any]]:

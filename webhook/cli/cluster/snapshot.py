@@ -30,7 +30,7 @@ from webhook.cluster.webhook_configurations import (
     missing_kinds,
     webhook_configurations,
 )
-from webhook.config.published import InstalledPolicy, place_beside
+from webhook.config.published import InstalledPolicy, active_map_of
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
@@ -116,7 +116,7 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
     """Ask the webhook for a mark of each replica that answers, and note why parts of that can't be told."""
     dry_run, lacking = DryRun(()), reader.lacking
     if found.installed.unread:
-        lacking["read_active_policy"] = f"the right to get ConfigMap {place_beside(found.installed.where)}"
+        lacking["read_active_policy"] = f"the right to get ConfigMap {active_map_of(found.installed.where)}"
     if leaves_out(found.configurations, {NAME_LABEL: namespace}):
         lacking["answer"] = NOT_LEFT_OUT
     else:

@@ -75,7 +75,7 @@ class Gathered(Generic[T]):
             flavor=pod.flavor,
             marked=bool(pod.assigned_by),
             demoted=bool(written and written.demoted_from),
-            wait=pod.held,
+            wait=pod.queued,
             hook=pod.hook,
             grace=pod.grace,
         )

@@ -11,7 +11,7 @@ from webhook.cluster.webhook_configurations import (
     missing_kinds,
     without,
 )
-from webhook.config.published import digest_of, place_beside
+from webhook.config.published import active_map_of, digest_of
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.lint.rule import Mistake, Severity, clauses_once, rule
@@ -167,7 +167,7 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
     found = snapshot.installed
     if found.published is None:
-        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is active")
+        yield Mistake(f"ConfigMap {active_map_of(found.where)}", "no replica has told which policy is active")
     elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
         yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is active still")
 

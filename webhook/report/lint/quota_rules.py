@@ -173,7 +173,7 @@ def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     asked, running = defaultdict[tuple[str, QuotaRow], Decimal](Decimal), set[tuple[str, QuotaRow]]()
     for pod in snapshot.pods:
         tenant = tenants[pod.namespace]
-        if tenant is None or not pod.gpus or pod.held or pod.ends:
+        if tenant is None or not pod.gpus or pod.queued or pod.ends:
             continue
         rows = Charge(pod.gpus, pod.tier, pod.flavor).rows(tenant)
         if rows:

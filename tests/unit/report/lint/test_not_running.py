@@ -58,7 +58,7 @@ def test_its_words_stand_on_one_line() -> None:
 
 def test_what_uses_nothing_or_not_for_long_is_left_out() -> None:
     assert findings(pending(created="2026-11-21T23:00:00Z")) == [], "an hour: an autoscaler may be at it"
-    assert findings(pending(held=True)) == [], "it waits for quota, and uses none"
+    assert findings(pending(queued=True)) == [], "it waits for quota, and uses none"
     assert findings(pending(ends="2026-11-22T00:00:30Z")) == []
     assert findings(pending(created="")) == []
     assert findings(a_listed_pod(created=HOURS_AGO)) == []

@@ -90,7 +90,7 @@ def test_a_budget_that_shields_a_lower_tier() -> None:
 
 def test_a_budget_counts_pods_that_wait_for_quota_as_down() -> None:
     serving = {"app": "notebook"}
-    runs, waits = a_listed_pod("a", labels=serving), a_listed_pod("b", labels=serving, node="", held=True)
+    runs, waits = a_listed_pod("a", labels=serving), a_listed_pod("b", labels=serving, node="", queued=True)
     assert found("gated-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(0),))) == [
         "PodDisruptionBudget/notebooks in team-alpha: 1 pod that waits for quota, so it spares 1 pod that runs"
     ]
