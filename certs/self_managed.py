@@ -37,7 +37,7 @@ LEAF_SHARE = 2 / 3
 
 
 @dataclass(frozen=True)
-class Kept:
+class Stored:
     """A Secret's content as far as it can be read. The first authority is the current one, if `signer` is set."""
 
     authorities: tuple[x509.Certificate, ...] = ()
@@ -49,74 +49,74 @@ class Kept:
 class Step:
     """The content that the Secret should have, and the reasons for which it changes; none where it does not."""
 
-    kept: Kept
+    stored: Stored
     reasons: tuple[str, ...] = ()
 
 
-def kept_in(data: Mapping[str, bytes]) -> Kept:
+def certificates_in(data: Mapping[str, bytes]) -> Stored:
     """The usable parts of a Secret's data; a broken part counts as absent."""
     authorities = _certificates(data.get(CA, b""))
-    return Kept(
+    return Stored(
         authorities,
         _pair(authorities, data.get(CA_KEY, b"")),
         _pair(_certificates(data.get(CERTIFICATE, b"")), data.get(KEY, b"")),
     )
 
 
-def data_of(kept: Kept) -> dict[str, bytes]:
-    """The Secret's data. `kept` comes from `advance`, so it has both pairs."""
-    if kept.signer is None or kept.leaf is None:
+def data_of(stored: Stored) -> dict[str, bytes]:
+    """The Secret's data. `stored` comes from `advance`, so it has both pairs."""
+    if stored.signer is None or stored.leaf is None:
         raise ValueError("nothing to write: a CA or a certificate is missing")
     return {
-        CA: pem(*kept.authorities),
-        CA_KEY: key_pem(kept.signer.key),
-        CERTIFICATE: pem(kept.leaf.certificate),
-        KEY: key_pem(kept.leaf.key),
+        CA: pem(*stored.authorities),
+        CA_KEY: key_pem(stored.signer.key),
+        CERTIFICATE: pem(stored.leaf.certificate),
+        KEY: key_pem(stored.leaf.key),
     }
 
 
-def advance(kept: Kept, *, now: datetime, names: Collection[str], lifetimes: Lifetimes, trusted: bool) -> Step:
+def advance(stored: Stored, *, now: datetime, names: Collection[str], lifetimes: Lifetimes, trusted: bool) -> Step:
     """The next content. `trusted`: every API server had the time to read a bundle with the current CA."""
     reasons: list[str] = []
 
     # 1. A current CA. One made in this very step is in nobody's bundle yet.
-    alive = tuple(ca for ca in kept.authorities if ca.not_valid_after_utc > now)
-    ca = kept.signer
+    alive = tuple(ca for ca in stored.authorities if ca.not_valid_after_utc > now)
+    ca = stored.signer
     if ca is None or now >= _at(ca.certificate, CA_SHARE):
         reasons.append("the CA is at 4/5 of its life" if ca else "no usable CA")
         ca = make_ca(now, lifetimes)
-        kept, trusted = replace(kept, signer=ca, authorities=(ca.certificate, *alive)), False
-    elif alive != kept.authorities:
+        stored, trusted = replace(stored, signer=ca, authorities=(ca.certificate, *alive)), False
+    elif alive != stored.authorities:
         reasons.append("an old CA expired")
-        kept, trusted = replace(kept, authorities=alive), False
+        stored, trusted = replace(stored, authorities=alive), False
 
     # 2. A certificate that serves: at once where none does, else once the CA that issues it is trusted.
-    reason = _unusable(kept, now)
-    if not reason and (trusted or _issued_by(kept.leaf, ca.certificate)):
-        reason = _due(kept, ca, now, names)
+    reason = _unusable(stored, now)
+    if not reason and (trusted or _issued_by(stored.leaf, ca.certificate)):
+        reason = _due(stored, ca, now, names)
     if reason:
         reasons.append(reason)
-        kept = replace(kept, leaf=make_leaf(ca, names, now, lifetimes))
-    return Step(kept, tuple(reasons))
+        stored = replace(stored, leaf=make_leaf(ca, names, now, lifetimes))
+    return Step(stored, tuple(reasons))
 
 
-def _unusable(kept: Kept, now: datetime) -> str:
-    if kept.leaf is None:
+def _unusable(stored: Stored, now: datetime) -> str:
+    if stored.leaf is None:
         return "no usable certificate"
-    if kept.leaf.certificate.not_valid_after_utc <= now:
+    if stored.leaf.certificate.not_valid_after_utc <= now:
         return "the certificate expired"
-    if not any(_issued_by(kept.leaf, ca) for ca in kept.authorities):
+    if not any(_issued_by(stored.leaf, ca) for ca in stored.authorities):
         return "the certificate is of no CA in the bundle"
     return ""
 
 
-def _due(kept: Kept, ca: Pair, now: datetime, names: Collection[str]) -> str:
+def _due(stored: Stored, ca: Pair, now: datetime, names: Collection[str]) -> str:
     """Why a certificate that still serves should be followed by another."""
-    if kept.leaf is None or not _issued_by(kept.leaf, ca.certificate):
+    if stored.leaf is None or not _issued_by(stored.leaf, ca.certificate):
         return "the certificate is of an older CA"
-    if names_of(kept.leaf.certificate) != canonical(names):
+    if names_of(stored.leaf.certificate) != canonical(names):
         return "the certificate is for other names"
-    return "the certificate is at 2/3 of its life" if now >= _at(kept.leaf.certificate, LEAF_SHARE) else ""
+    return "the certificate is at 2/3 of its life" if now >= _at(stored.leaf.certificate, LEAF_SHARE) else ""
 
 
 def _issued_by(leaf: Pair | None, ca: x509.Certificate) -> bool:
@@ -254,10 +254,10 @@ class SelfManaged:
             content = await self.secret.read()
             now, since = self.now(), self.configurations.trusted_since(content.data.get(CA, b""))
             trusted = since is not None and now >= since + self.lifetimes.settle
-            kept = kept_in(content.data)
-            step = advance(kept, now=now, names=self.names, lifetimes=self.lifetimes, trusted=trusted)
+            stored = certificates_in(content.data)
+            step = advance(stored, now=now, names=self.names, lifetimes=self.lifetimes, trusted=trusted)
             if not step.reasons:
                 return content
-            if await self.secret.swap(content, data_of(step.kept)):
+            if await self.secret.swap(content, data_of(step.stored)):
                 log.info("certificate written", {"secret": self.secret.title, "reasons": list(step.reasons)})
         raise CertificateError(f"{self.secret.title} is written by somebody else all the time")

@@ -46,8 +46,8 @@ def needed_to(what: str) -> Iterator[None]:
     try:
         yield
     except Unreadable as problem:
-        told = Aside("as-told", text=str(problem))
-        raise Refused.of(Refusal(Reason.UNREADABLE, "unreadable", problem=told, what=what)) from problem
+        aside = Aside("as-told", text=str(problem))
+        raise Refused.of(Refusal(Reason.UNREADABLE, "unreadable", problem=aside, what=what)) from problem
 
 
 async def facts_of_workload(

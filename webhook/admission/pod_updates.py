@@ -21,7 +21,7 @@ from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of, flavor_of
-from webhook.policy.quota.demand import gpus_of, kept_by_group, outgrown
+from webhook.policy.quota.demand import gpus_of, outgrown, refusal_of_group_claim
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
@@ -106,8 +106,8 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
-            if kept := kept_by_group(claim, asked):
-                return Verdict(refusal=kept, tenant=tenant.name)
+            if refusal := refusal_of_group_claim(claim, asked):
+                return Verdict(refusal=refusal, tenant=tenant.name)
             waiting = await self.cluster.lookups.claimants(request.namespace, claim)
         problems = (outgrown(pod, entry, asked) for pod, entry in waiting)
         return Verdict(refusal=next(filter(None, problems), None), tenant=tenant.name)

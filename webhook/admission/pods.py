@@ -8,7 +8,7 @@ from msgspec import structs
 from webhook.admission import patch
 from webhook.admission.facts import charged_facts, demotion, facts_of, gang_uid, usage_met
 from webhook.admission.review import Request
-from webhook.admission.reviewer import KEPT_BYTES, Reviewer, Verdict, with_free_name
+from webhook.admission.reviewer import MOST_REMEMBERED_BYTES, Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
@@ -22,8 +22,8 @@ from webhook.policy.assignment.request import gang_with_gpus, may_concern
 from webhook.policy.decide import (
     Decision,
     decide_pod,
-    pod_told,
     pod_warnings,
+    queued_pod_fit,
     whole_charge,
     without_room,
 )
@@ -53,13 +53,13 @@ class PodReviewer(Reviewer, frozen=True):
         decision = await self._demoted(decision, request, mode)
 
         # 3. Write the decision as a patch; and the gate, where the quota holds what is over it.
-        held = mode is Mode.Enforce and _is_held(decision)
-        gate = patch.gate(pod) if held else ()
+        gated = mode is Mode.Enforce and _is_gated(decision)
+        gate = patch.gate(pod) if gated else ()
         verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
         # 4. Of what will be booked ask whether the name is free. It is asked here and not at validation, where a
         #    generated name looks like a given one.
-        booked = _charged(decision) and not held
+        booked = _charged(decision) and not gated
         return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
@@ -74,7 +74,7 @@ class PodReviewer(Reviewer, frozen=True):
         # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
         #    way round the ceiling, and that it forges no mark. Where the ceiling can't be read it passes, as it does
         #    while we are down: nothing without GPUs waits for us.
-        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_held(decision))):
+        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_gated(decision))):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
@@ -96,17 +96,17 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 4. Behind our gate it is queued, if it could ever have room or adds nothing to what its gang has. The
         #    leader books it, and opens.
-        if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
+        if mode is Mode.Enforce and pod.waits_for_quota and _is_gated(decision):
             charged = _charged(decision)
             usage: tuple[Usage, Usage] = {}, {}
             if charged is not None:
                 tenant, charge = charged
                 usage = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
-            told = pod_told(decision, *usage)
-            if not (told.refusal and charged):
-                return verdict.fitted(told)
+            fit = queued_pod_fit(decision, *usage)
+            if not (fit.refusal and charged):
+                return verdict.fitted(fit)
             booking = await self._booking(decision, request, *charged)
-            return verdict if await self.ledger.has_room(booking) else verdict.fitted(told)
+            return verdict if await self.ledger.has_room(booking) else verdict.fitted(fit)
 
         # 5. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
@@ -118,9 +118,9 @@ class PodReviewer(Reviewer, frozen=True):
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
-            kept = structs.replace(self.cluster, lookups=self.cluster.lookups.with_kept_owners())
+            cached = structs.replace(self.cluster, lookups=self.cluster.lookups.with_kept_owners())
             with suppress(Refused):
-                found = await self._decision(pod, request, kept)
+                found = await self._decision(pod, request, cached)
                 if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):
                     return found
         return await self._decision(pod, request, self.cluster)
@@ -130,7 +130,7 @@ class PodReviewer(Reviewer, frozen=True):
         if not may_concern(pod, self.policy):
             return None
         facts = await facts_of(pod, request.namespace, cluster, self.policy)
-        if not pod.metadata.controller_uid or len(request.object) > KEPT_BYTES:  # what is large is not kept
+        if not pod.metadata.controller_uid or len(request.object) > MOST_REMEMBERED_BYTES:  # large pods are not cached
             return decide_pod(pod, facts, self.policy)
         return self.recent.get(pod, facts, self.policy)
 
@@ -320,7 +320,7 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     return unlike or misstated(pod, claimed(facts.devices, policy))
 
 
-def _is_held(decision: Decision) -> bool:
+def _is_gated(decision: Decision) -> bool:
     """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused.
 
     A pod without GPUs waits with the pods of its gang that are queued for some: it would begin without them.

@@ -210,9 +210,9 @@ def deny(
 ) -> bytes:
     """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
     code, reason = status
-    told = {"code": code, "reason": reason, "message": flat(sentence)}
+    answer = {"code": code, "reason": reason, "message": flat(sentence)}
     notes = dict(audit) if audit else None
-    return _encode(Response(uid=request.uid, allowed=False, status=told, audit_annotations=notes))
+    return _encode(Response(uid=request.uid, allowed=False, status=answer, audit_annotations=notes))
 
 
 def _encode(response: Response) -> bytes:

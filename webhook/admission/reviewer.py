@@ -35,7 +35,7 @@ MOST_LOOKUPS = 10
 """For one controller at once."""
 MOST_CONTROLLERS = 1024
 
-KEPT_BYTES = 16_384
+MOST_REMEMBERED_BYTES = 16_384
 """Of an object at most whose decision is kept. Pods have 2 to 10 KB; larger ones would hold memory for nothing."""
 MOST_MAKERS, MOST_OF_ONE = 64, 4
 """Workloads whose pods come together, and decisions of each: as it was sent and as it was patched, of two templates."""
@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"-\d+(?=-?$)")
 """At the end of a name: an Indexed Job generates NAME-INDEX-, a StatefulSet writes NAME-INDEX."""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _Sibling(msgspec.Struct, frozen=True):
     pod: Pod
     facts: Facts
     decision: Decision
@@ -59,7 +59,7 @@ class RecentDecisions:
         self._policy: TierPolicy | None = None
         self._unread = OF_ONE_POD
         """Of those keys the ones that no rule of the policy asks for."""
-        self._by_maker: dict[tuple[str, str], tuple[_Kept, ...]] = {}
+        self._by_maker: dict[tuple[str, str], tuple[_Sibling, ...]] = {}
 
     def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
         """Return the decision on a pod like this one, or make it now. Raises Refused."""
@@ -81,8 +81,8 @@ class RecentDecisions:
         without_number = structs.replace(pod, metadata=alike)
 
         # 2. Find a sibling with the same facts. Nothing is decided by `holders`: a decision has counted it already.
-        kept = self._by_maker.get(maker, ())
-        for each in kept:
+        siblings = self._by_maker.get(maker, ())
+        for each in siblings:
             same_facts = structs.replace(facts, holders=each.facts.holders) == each.facts
             if each.pod == without_number and same_facts:
                 asked = structs.replace(each.decision.tier_request, pod=pod, facts=facts)
@@ -94,7 +94,7 @@ class RecentDecisions:
             self._by_maker.pop(maker, None)
             if len(self._by_maker) >= MOST_MAKERS:
                 del self._by_maker[next(iter(self._by_maker))]
-            self._by_maker[maker] = (_Kept(without_number, facts, decision), *kept[: MOST_OF_ONE - 1])
+            self._by_maker[maker] = (_Sibling(without_number, facts, decision), *siblings[: MOST_OF_ONE - 1])
         return decision
 
 

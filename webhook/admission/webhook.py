@@ -77,9 +77,9 @@ class Webhooks(msgspec.Struct, frozen=True):
         if request.operation in (CREATE, UPDATE) and not request.sub_resource and not isinstance(request, Truncated):
             kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
             if kind == TENANT_QUOTA:
-                return self._told(request, self._judged_tenant)
+                return self._warned(request, self._judged_tenant)
             if kind == group_kind.NAMESPACE:
-                return self._told(request, self._judged_namespace)
+                return self._warned(request, self._judged_namespace)
         return await self._answer("validate", request, seconds)
 
     async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
@@ -108,7 +108,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             return review.deny(request, sentence(shown.refusal), status, audit)
         return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
-    def _told(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
+    def _warned(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
         """Answer with warnings in every mode: a TenantQuota or a namespace is written to set gpu-tiers up."""
         policy = self.policy()
         verdict = judge(request, policy)
@@ -192,8 +192,8 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
         case Mode.Audit:
             return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
         case Mode.Warn if verdict.refusal is not None:
-            told = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
-            return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, told))
+            warning = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
+            return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, warning))
     return verdict
 
 

@@ -35,7 +35,7 @@ from webhook.policy.decide_workload import (
     fit_of,
     gang_fit,
     gang_in_two_tiers,
-    growth_told,
+    growth_applied,
     lower_tiers,
     made_by_another,
     unlisted_in,
@@ -141,7 +141,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         decision, tenant = judged.decision, judged.tenant
         if decision is not None and tenant is not None and not tenant.charged_elsewhere and judged.runs:
             # what has no room now
-            fresh += growth_told(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
+            fresh += growth_applied(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
         judged = replace(judged, verdict=replace(verdict, warnings=fresh))
 
         # 5. Let the mistake stay that was there before, unless it grows or begins to run.
@@ -149,8 +149,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         as_before = refusal is not None and earlier is not None and refusal.same_mistake(earlier)
         released = judged.gang is not None and before.gang is None
         if as_before and not released and judged.refused <= before.refused:
-            told = AdmissionWarning("let-in", refusal=refusal)
-            return replace(judged.verdict, refusal=None, warnings=(*fresh, told))
+            warning = AdmissionWarning("let-in", refusal=refusal)
+            return replace(judged.verdict, refusal=None, warnings=(*fresh, warning))
 
         # 6. Book what is more than before.
         return await self._booked(judged, before.gang, request, mode)
@@ -219,7 +219,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
-                told = AdmissionWarning(
+                warning = AdmissionWarning(
                     "gang-demoted" if is_new else "new-pods-demoted",
                     tenant=tenant.name,
                     chosen=chosen,
@@ -227,7 +227,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                     tier=tier.name,
                     evicted=assigned.evicted or "",
                 )
-                return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
+                return replace(verdict.fitted(Fit(None, (warning,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 

@@ -377,11 +377,11 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
                 pod, namespace = view(each.document.tree, Pod), each.document.namespace
                 claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
                 devices = [*chain.from_iterable(claimed)]
-                held = gpus_of_pods(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
+                demand = gpus_of_pods(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
             except (Refused, Unreadable):  # its verdict says so
                 continue
             name = pod.spec.priority_class_name
             tier = tier_counted(name, None, policy.tiers) if name else None
             flavor = named_flavor(pod, policy.flavors)
-            if held:
-                yield PodsAlike(each.count, held, class_name=name, tier=tier, flavor=flavor, exist=False)
+            if demand:
+                yield PodsAlike(each.count, demand, class_name=name, tier=tier, flavor=flavor, exist=False)

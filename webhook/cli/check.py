@@ -47,7 +47,7 @@ CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 
 WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
-KEPT_BY_THE_LEADER = ("ledger", "policy")
+WRITTEN_BY_THE_LEADER = ("ledger", "policy")
 """Lines that rest on what the leader wrote: without a leader that may be old."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
@@ -62,7 +62,7 @@ DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
     "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} active",
     "policy": lambda found: (
-        f"the file is active since {told.since}, digest {told.digest}" if (told := found.installed.published) else ""
+        f"the file is active since {now.since}, digest {now.digest}" if (now := found.installed.published) else ""
     ),
     "replica": lambda found: (
         f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.replica) else ""
@@ -176,7 +176,7 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
             what = clauses_once("; ".join(f"{each.where}: {each.what}" for each in report.findings))
         elif report.not_checked:
             word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
-        elif name in KEPT_BY_THE_LEADER and not found.leader:
+        elif name in WRITTEN_BY_THE_LEADER and not found.leader:
             word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
         else:
             word, what = Word.OK, well(found)

@@ -102,7 +102,7 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
     for finding in findings:
         if finding.message:
             results.append(_result(finding, finding.refusal_kind, "error", finding.message))
-        for warning in finding.told:
+        for warning in finding.shown_warnings:
             rule = warning.id if has_shown_id(warning) else OTHER_WARNING
             results.append(_result(finding, rule, "warning", warning_words(warning)))
     rules = list(dict.fromkeys(result["ruleId"] for result in results))

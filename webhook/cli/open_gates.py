@@ -53,8 +53,8 @@ def open_gates(
     if not yes:
         count = answered(lambda: _count(target, namespace))
         pods = "1 pod waits" if count == 1 else f"{count} pods wait"
-        told = f"{pods} behind the gate {QUOTA_GATE}"
-        typer.echo(f"{told}. To let them go, write --yes; quotas may be overdrawn by them.")
+        summary = f"{pods} behind the gate {QUOTA_GATE}"
+        typer.echo(f"{summary}. To let them go, write --yes; quotas may be overdrawn by them.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
     overdrawn = " Quotas may be overdrawn by them: gpu-tiers usage tells." if opened else ""
@@ -67,7 +67,7 @@ def open_gates(
 
 async def _count(target: Target, namespace: str | None) -> int:
     async with target.client() as client:
-        return len(await _held(client, namespace))
+        return len(await _gated(client, namespace))
 
 
 async def _open_all(target: Target, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
@@ -77,11 +77,11 @@ async def _open_all(target: Target, namespace: str | None, wait_seconds: float) 
     """
     opened, end, slots = 0, time.monotonic() + wait_seconds, asyncio.Semaphore(AT_ONCE)
     async with target.client() as client:
-        while held := await _held(client, namespace):
-            said = await asyncio.gather(*(_open(client, pod, slots) for pod in held))
+        while gated := await _gated(client, namespace):
+            said = await asyncio.gather(*(_open(client, pod, slots) for pod in gated))
             problems = [each for each in said if each]
-            opened += len(held) - len(problems)
-            if len(problems) < len(held):
+            opened += len(gated) - len(problems)
+            if len(problems) < len(gated):
                 end = time.monotonic() + wait_seconds
             if time.monotonic() >= end:
                 return opened, problems
@@ -89,19 +89,19 @@ async def _open_all(target: Target, namespace: str | None, wait_seconds: float) 
     return opened, []
 
 
-async def _held(client: Client, namespace: str | None) -> list[str]:
+async def _gated(client: Client, namespace: str | None) -> list[str]:
     """Return the paths of the gated pods, the highest priority first: pods are scheduled in this order.
 
     Only paths are kept: there may be thousands, and an uninstall has as little memory as the webhook.
     """
-    where, held = path("v1", "pods", namespace), []
+    where, gated = path("v1", "pods", namespace), []
     async for raw in listed_objects(client.list_pages(where, {"fieldSelector": "spec.nodeName="})):
         pod: Tree = msgspec.json.decode(raw)
         if QUOTA_GATE in [each["name"] for each in pod["spec"].get("schedulingGates", ())]:
             metadata = pod["metadata"]
             itself = path("v1", "pods", metadata["namespace"], metadata["name"])
-            held.append((-pod["spec"].get("priority", 0), metadata["creationTimestamp"], itself))
-    return [itself for *_, itself in sorted(held)]
+            gated.append((-pod["spec"].get("priority", 0), metadata["creationTimestamp"], itself))
+    return [itself for *_, itself in sorted(gated)]
 
 
 async def _open(client: Client, pod: str, slots: asyncio.Semaphore) -> str:

@@ -80,7 +80,7 @@ Side = tuple[Iterable[Tenant], TierPolicy]
 def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
     """Yield the TenantQuotas whose condition Ready changes: only one of the policies knows all their names."""
     problems = [
-        {each.name: "; ".join(f"{reason}: {told}" for reason, told in unknown_names(each, policy)) for each in tenants}
+        {each.name: "; ".join(f"{reason}: {text}" for reason, text in unknown_names(each, policy)) for each in tenants}
         for tenants, policy in (old, new)
     ]
     for name in sorted(problems[0].keys() & problems[1].keys()):
@@ -317,8 +317,8 @@ def answer(compared: Compared) -> Answer:
     """
     changes, counts = compared.changes, Counter(each.effect for each in compared.changes)
     effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
-    change, told = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
-    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{told}"
+    change, by_effect = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
+    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{by_effect}"
     rows = [
         ("" if number else each.title, change.field, f"{change.old} → {change.new}")
         for each in changes
@@ -346,5 +346,5 @@ def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", hel
         fail(str(error))
     preset = DEFAULT_PRESET if found.preset is None else found.preset
     tiers = ", ".join(f"{tier.name} {tier.value}" for tier in sorted(found.tiers, key=lambda tier: -tier.value))
-    told = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
-    typer.echo(f"{file}: good. {told}")
+    contents = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
+    typer.echo(f"{file}: good. {contents}")

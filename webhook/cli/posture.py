@@ -116,7 +116,7 @@ def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
     at_risk = ((each.name, each.at_risk) for each in found.tiers if each.at_risk)
     yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
     for tenant in found.tenants:
-        yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
+        yield from (f"Tenant {tenant.name}: {text}" for text in tenant.unknown)
     yield from (f"{each.said}." for each in found.dra)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."

@@ -51,10 +51,10 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
     except HTTPError as error:
         with error:
             try:
-                told = str(json.loads(error.read(MOST_BYTES))["error"])
+                said = str(json.loads(error.read(MOST_BYTES))["error"])
             except (ValueError, KeyError, TypeError, OSError):
-                told = str(error.reason)
-        raise NoAnswer(f"Prometheus at {shown(prometheus)} answers {error.code}: {' '.join(told.split())}") from error
+                said = str(error.reason)
+        raise NoAnswer(f"Prometheus at {shown(prometheus)} answers {error.code}: {' '.join(said.split())}") from error
     except (URLError, OSError, ValueError) as error:
         cause = getattr(error, "reason", error)
         reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else cause
@@ -231,8 +231,8 @@ def _notes(found: LossReport) -> Iterator[str]:
     total = f", and lost {summed(lost)}" if lost else ""
     yield f"In {found.since} {pods} pods were preempted: {saved} saved ({saved / max(pods, 1):.0%}){total}."
     if found.unhooked:
-        kept = ""
+        of_hooks = ""
         if found.hook_would_save is not None:
             work = Work(found.hook_would_save, found.unhooked.exact)
-            kept = f" By what those lost that saved, a hook would have kept {work} of it."
-        yield f"Those without a hook, or whose program knows nothing of it, lost {found.unhooked}.{kept}"
+            of_hooks = f" By what those lost that saved, a hook would have kept {work} of it."
+        yield f"Those without a hook, or whose program knows nothing of it, lost {found.unhooked}.{of_hooks}"

@@ -126,6 +126,6 @@ def _numbered(places: Sequence[QueuedWorkload]) -> Iterator[int]:
     """From 1; pods of one workload that follow one another have one number."""
     number, before = 0, None
     for each in places:
-        number += each.whose != before
-        before = each.whose
+        number += each.same_position != before
+        before = each.same_position
         yield number

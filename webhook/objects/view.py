@@ -62,8 +62,8 @@ def _view_without_nulls(tree: object, shape: type[V]) -> V:
 
 def _in_words(types: re.Match[str]) -> str:
     """The types, of which null is the absent one; alone it is what was given."""
-    told = " or ".join(_WORDS.get(each, each) for each in types[2].removesuffix(" | null").split(" | "))
-    return f"{types[1]} {told}"
+    accepted = " or ".join(_WORDS.get(each, each) for each in types[2].removesuffix(" | null").split(" | "))
+    return f"{types[1]} {accepted}"
 
 
 def _without_nulls(tree: object) -> object:

@@ -14,7 +14,7 @@ NARROWEST = 300
 """A box; one with longer words is wider."""
 NAME, WHAT = 8.6, 6.6
 """The widths of a character in a box's two lines."""
-LANE, APART, LEAVES = 26, 9, 18
+LANE, GAP, LEAVES = 26, 9, 18
 """Between the lines of two tiers: beside the boxes, and where they end at one box; below those its own line begins."""
 
 
@@ -50,7 +50,7 @@ def _drawn(posture: Posture, attributes: str, within: str) -> str:
     evicting = [each for each in posture.tiers if each.evicts]
     for lane, tier in enumerate(evicting):
         ends = sorted(rows[name] for name in tier.evicts)
-        shapes += _arrows(box, lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
+        shapes += _arrows(box, lane, rows[tier.name], ends, GAP * (lane - (len(evicting) - 1) / 2))
     for index, line in enumerate(_exceptions(posture)):
         shapes.append(_text(14, TOP + ROW * len(posture.tiers) + LINE * index + 10, line, "what"))
     return "".join((head, f"<title>{escape(title)}</title>", within, *shapes, "</svg>"))

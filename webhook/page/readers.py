@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 
 RIGHT = "/gpu-tiers/page"
 """The nonResourceURL that a reader has to be allowed to `get`. The page itself is at /."""
-KEPT_SECONDS = 30.0
+CACHE_SECONDS = 30.0
 """How long an answer counts: so long a right that was taken away is still good."""
-MOST_KEPT = 1024
+MOST_CACHED = 1024
 AT_ONCE = 4
 """Tokens that are asked about at a time, so that a flood of wrong ones leaves the reviews their connections."""
 ACCESS = path("authorization.k8s.io/v1", "subjectaccessreviews")
@@ -79,10 +79,10 @@ class Reader(msgspec.Struct, frozen=True):
 class Readers:
     """Finds the reader of a token. `audiences`: a token has to be for one of them; without any, for the API server."""
 
-    def __init__(self, client: Client, audiences: Sequence[str] = (), seconds: float = KEPT_SECONDS) -> None:
+    def __init__(self, client: Client, audiences: Sequence[str] = (), seconds: float = CACHE_SECONDS) -> None:
         self._client = client
         self.audiences = audiences
-        self._kept: TTLCache[bytes, Reader | None] = TTLCache(seconds, MOST_KEPT)
+        self._cache: TTLCache[bytes, Reader | None] = TTLCache(seconds, MOST_CACHED)
         self._seats = asyncio.Semaphore(AT_ONCE)
 
     async def find(self, token: str) -> Reader | None:
@@ -90,7 +90,7 @@ class Readers:
 
         Of tokens only hashes are kept.
         """
-        return await self._kept.get(hashlib.sha256(token.encode()).digest(), lambda: self._ask(token))
+        return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._ask(token))
 
     async def _ask(self, token: str) -> Reader | None:
         if self._seats.locked():

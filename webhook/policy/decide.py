@@ -149,7 +149,7 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     return pod_fit(short, tenant, acceptable(asked), rooms, f"group {group}" if is_whole else POD)
 
 
-def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
+def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
     """Return the refusal of a queued pod that never fits, or a warning of the row that has no room for it now.
 
     `reserved` is the part of the usage that is reserved for the queue.
@@ -166,7 +166,7 @@ def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
 
     # 2. The row is for a person who makes a pod: of others it is said when their workload is applied.
     row = short.row
-    told = AdmissionWarning(
+    warning = AdmissionWarning(
         "pod-waits",
         tenant=tenant.name,
         row=row.subject,
@@ -175,7 +175,7 @@ def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
         reserved=reserved_for_queue(reserved.get(row, Decimal(0))),
         gpus=short.charge.gpus,
     )
-    return Fit(None, (*fit.warnings, told))
+    return Fit(None, (*fit.warnings, warning))
 
 
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
@@ -225,8 +225,8 @@ def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:
 def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
     """The charge of so many pods. A kept class counts in the rows of a tier, by its value."""
     shared, live = shared_by(asked.facts.devices, asked.policy), asked.facts.classes.get(asked.class_name)
-    kept = tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)
-    tier = assignment.tier.name if assignment.tier else kept
+    counted_in = tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)
+    tier = assignment.tier.name if assignment.tier else counted_in
     # The flavor is that of the node that the pod is on, else what it is bound to with its tier's node selector.
     facts, policy, flavor = asked.facts, asked.policy, None
     if policy.flavors:

@@ -115,8 +115,8 @@ def _trains(group: PodGroup, decision: Decision) -> bool:
     evidence, tier = assignment.evidence, assignment.tier
     if group.spec.scheduling_policy.gang is None or tier is None:
         return False
-    told = evidence is not None and evidence.type is WorkloadType.TRAINING and evidence.grade >= policy.raise_by
-    return told or tier.name == policy.tier_of_type.get(WorkloadType.TRAINING)
+    is_training = evidence is not None and evidence.type is WorkloadType.TRAINING and evidence.grade >= policy.raise_by
+    return is_training or tier.name == policy.tier_of_type.get(WorkloadType.TRAINING)
 
 
 def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Decision | None:
@@ -194,7 +194,7 @@ def _tier_of_group(
     owner = gang_with_gpus(facts, policy)
     if owner is None:
         return decision_on_group(own, assignment_of(own))
-    member = max(owner.members, key=lambda each: _held(each, policy))
+    member = max(owner.members, key=lambda each: _demands(each, policy))
     evidence = classify(member.template, facts.owners, policy.kinds)
     of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
     theirs = tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
@@ -206,7 +206,7 @@ def _tier_of_group(
     assignment = assignment or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
         # The assignment of all pods of a template, as their tenant has room for them.
-        charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
+        charge = decision_with(theirs, assignment, _demands(member, theirs.policy)[1], member.count).charge
         assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
 
@@ -232,7 +232,7 @@ def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignmen
     return assignment
 
 
-def _held(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
+def _demands(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
     """The GPUs of all its pods, then of one: there may be none of them now."""
     demand = demand_of(member.template, member.devices, policy)
     return demand * member.count, demand

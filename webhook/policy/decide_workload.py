@@ -127,9 +127,9 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     decisions = tuple(_of_templates(facts, policy))
     if not decisions:
         return None
-    told = [warning for each in decisions for warning in each.assignment.warnings]
-    told += unlisted_in(facts, policy)
-    told += _warnings(tree, decisions, facts, elsewhere=elsewhere)
+    warnings = [warning for each in decisions for warning in each.assignment.warnings]
+    warnings += unlisted_in(facts, policy)
+    warnings += _warnings(tree, decisions, facts, elsewhere=elsewhere)
     # Another workload may be the gang, and make this one.
     whole = gang_among(facts.owners) is facts.owners[0] and not (elsewhere or is_suspended(tree) or has_ended(tree))
     gang = gang_of([each.least for each in decisions if each.least]) if whole else None
@@ -140,7 +140,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
                 with _placed(member):
                     tenant = facts.tenant.name
                     raise Refused(Reason.INVALID, "gang-names-node", "spec.nodeName", node=node, tenant=tenant)
-    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang, elsewhere)
+    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(warnings)), gang, elsewhere)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
 
@@ -148,8 +148,8 @@ def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...
     """Warnings of GPUs in a workload's templates that the policy does not list, also where it is not ours."""
     if made_by_another(facts):
         return ()
-    told = (warning for member in facts.owners[0].members for warning in unlisted_warnings(member.template, policy))
-    return tuple(dict.fromkeys(told))
+    warnings = (warning for member in facts.owners[0].members for warning in unlisted_warnings(member.template, policy))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
@@ -313,7 +313,7 @@ def _lowered(
             )
 
 
-def growth_told(
+def growth_applied(
     decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage, reserved: Usage
 ) -> tuple[AdmissionWarning, ...]:
     """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""

@@ -178,7 +178,7 @@ class DeviceClaim(View, frozen=True):
     def is_allocated(self) -> bool:
         return self.status.allocation is not None
 
-    def held(self) -> Iterator[tuple[DeviceKey, str]]:
+    def allocated_devices(self) -> Iterator[tuple[DeviceKey, str]]:
         """The devices that it holds, each with the name of its request. Administrative access holds nothing."""
         for each in self.status.allocation.devices.results if self.status.allocation else ():
             if not each.admin_access:
@@ -208,13 +208,13 @@ class Inventory(msgspec.Struct, frozen=True):
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
         # A selector that isn't a list of plain comparisons tells nothing.
         terms = [list(terms_of(selector)) for selector in (*of_class, *wanted.selectors)]
-        told = [_holds(term, device) for each in terms for term in each] + [None for each in terms if not each]
-        if False in told:
+        answers = [_holds(term, device) for each in terms for term in each] + [None for each in terms if not each]
+        if False in answers:
             return False
-        if None not in told:
+        if None not in answers:
             return True
-        held = self.holders.get(key)
-        alike = held[1] if held else None
+        holder = self.holders.get(key)
+        alike = holder[1] if holder else None
         if alike is None or alike.device_class != wanted.device_class:
             return None
         return True if set(wanted.selectors) <= set(alike.selectors) else None
@@ -251,7 +251,7 @@ def inventory(
     holders: dict[DeviceKey, tuple[DeviceClaim, WantedDevices | None]] = {}
     for claim in claims:
         wanted = dict(claim.wanted())
-        for key, request in claim.held():
+        for key, request in claim.allocated_devices():
             if key in devices:
                 holders[key] = (claim, wanted.get(request))
     return Inventory(devices, holders, classes)

@@ -56,7 +56,7 @@ def due(there: Mapping[str, str], wanted: Mapping[str, str], selects: frozenset[
 
 LIKE_OURS = re.compile("^gpu[-.]?t[eirs]+[.][a-z]+/")
 """Begins keys of our domain, and of what people write for it: gpu-tier.dev, gputiers.io. It stands in the chart too."""
-MOST_TOLD = 3
+MOST_NAMED_KEYS = 3
 """Warnings about one object. To look for what was meant takes 0.3 ms a key."""
 MOST_READ = 64
 MOST_SHOWN = 76
@@ -86,7 +86,7 @@ class Bearer(Protocol):
 def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:
     """A warning for each label and annotation of theirs that gpu-tiers does not know; of many for a few."""
     found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
-    for key, other in islice(found, MOST_TOLD):
+    for key, other in islice(found, MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
 
 
@@ -149,7 +149,7 @@ def namespace_warnings(
         yield AdmissionWarning("unknown-choice", value=choice, likely=_likely(choice, ["Assign", "Refuse"]))
     selecting = {line.key for tenant in tenants for line in tenant.selector}
     meant = {key: _meant(key) for key in ours if key not in {*_OF_NAMESPACES.values(), *selecting}}
-    for key, likely in islice(((key, likely) for key, likely in meant.items() if likely), MOST_TOLD):
+    for key, likely in islice(((key, likely) for key, likely in meant.items() if likely), MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=f"label {key[:MOST_SHOWN]}", likely=likely)
 
 

@@ -109,8 +109,8 @@ def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tr
     common = next((each for each in templates if each and each.items() <= labels.items()), {})
     revision = [key for key in _REVISIONS if key in labels]
     selected = {key: value for key, value in common.items() if key not in revision}
-    if not selected and (told := gang_label_of(labels, facts.owners, kinds)):
-        selected = {told.key: told.value}
+    if not selected and (gang_label := gang_label_of(labels, facts.owners, kinds)):
+        selected = {gang_label.key: gang_label.value}
     if not selected:
         return None
     return {"labelSelector": {"matchLabels": selected}} | ({"matchLabelKeys": revision} if revision else {})
@@ -144,13 +144,13 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
         for each in placement.tolerations
         if not any(key in (None, each.get("key")) and effect in (None, each.get("effect")) for key, effect in own)
     )
-    strategy, beside = placement.strategy, PlacementPlan()
+    strategy, plan = placement.strategy, PlacementPlan()
     if strategy is not None and node_chosen(pod, facts):
-        beside = PlacementPlan(f"{strategy} changes nothing: its node is chosen already")
+        plan = PlacementPlan(f"{strategy} changes nothing: its node is chosen already")
     elif strategy is not None:
-        beside = _neighbours(pod, facts, kinds, placement)
+        plan = _neighbours(pod, facts, kinds, placement)
     return msgspec.structs.replace(
-        beside,
+        plan,
         tolerations=missing,
         node_selector=missing_node_selector(pod, facts, placement.node_selector),
         active_deadline_seconds=None if pod.spec.active_deadline_seconds else placement.max_runtime,

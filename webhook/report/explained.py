@@ -72,7 +72,7 @@ class GangShown(Shown, frozen=True):
 
     workload: str
     booked: str
-    held: Gpus
+    used: Gpus
 
 
 class PodsNow(Shown, frozen=True):
@@ -87,7 +87,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
     its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
-    what was told of its last eviction. `held` says what it would wait for, where its tenant's quota holds.
+    what was told of its last eviction. `waits_for` says what it would wait for, where its tenant's quota holds.
     `mode_of_file` is that of a policy file that somebody names: the cluster's `mode` is then not known. `templates` are
     the hooks of its pod templates, or its own.
     """
@@ -106,7 +106,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     refused: RefusedPods | None = None
     last_eviction: Eviction | None = None
     changes: tuple[str, ...] = ()
-    held: str = ""
+    waits_for: str = ""
     unread: tuple[str, ...] = ()
 
     @property
@@ -125,7 +125,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     @property
     def stopped(self) -> str:
         """What keeps its next pod from running, as far as gpu-tiers knows; "" where nothing does."""
-        return f"would be refused now: {self.message}" if self.message else self.held
+        return f"would be refused now: {self.message}" if self.message else self.waits_for
 
     @property
     def trace(self) -> tuple[str, ...]:

@@ -144,14 +144,14 @@ def _sum(gpus: Iterable[Gpus]) -> Gpus:
 
 def gpus_now(
     tiers: Sequence[str],
-    held: Iterable[OnNode],
+    holdings: Iterable[OnNode],
     waiting: Iterable[WaitingPod],
     nodes: Sequence[GpuNode] | None,
     tenant_of: Callable[[str], str | None],
 ) -> GpusNow:
     """Put it together; `tiers` are the policy's, the highest first. `nodes` is None where they could not be read."""
     used, on_node = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
-    for node, holding, gpus in held:
+    for node, holding, gpus in holdings:
         used[holding.charge.tier or ""] += gpus
         on_node[node] += gpus
     # Who waits: one for each workload and tier, the highest tier first.
@@ -181,14 +181,14 @@ def gpus_now(
     return GpusNow(tuple(shown), free, closed, waits)
 
 
-def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
+def scattered_gpus(nodes: Iterable[GpuNode], holdings: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
     """The GPUs that are free, on each node too few for any of those that wait, and together enough for one of them."""
     on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
-    for node, _, gpus in held:
+    for node, _, gpus in holdings:
         on_node[node] += gpus
     left = (each.gpus - on_node[each.name] for each in nodes if each.open)
-    apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
-    return apart if apart >= smallest else Decimal(0)
+    scattered = sum((each for each in left if 0 < each < smallest), Decimal(0))
+    return scattered if scattered >= smallest else Decimal(0)
 
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0
@@ -223,21 +223,21 @@ class UseOverTime:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._kept: deque[UseAt] = deque(maxlen=int(DAY / EVERY))
+        self._history: deque[UseAt] = deque(maxlen=int(DAY / EVERY))
 
-    def add(self, held: Mapping[tuple[str, str, str], float]) -> None:
+    def add(self, in_use: Mapping[tuple[str, str, str], float]) -> None:
         """So many GPUs are held now, by tenant, tier and flavor."""
         now = self._clock()
-        if not self._kept or now - self._kept[-1].time >= EVERY:
+        if not self._history or now - self._history[-1].time >= EVERY:
             by_tier: defaultdict[str, float] = defaultdict(float)
-            for (_, tier, _), gpus in held.items():
+            for (_, tier, _), gpus in in_use.items():
                 by_tier[tier] += gpus
-            self._kept.append(UseAt(now, dict(by_tier)))
+            self._history.append(UseAt(now, dict(by_tier)))
 
     def forget(self) -> None:
         """From now on another process counts, so that later there would be a gap."""
-        self._kept.clear()
+        self._history.clear()
 
     def __iter__(self) -> Iterator[UseAt]:
         """The oldest first."""
-        return iter(self._kept)
+        return iter(self._history)

@@ -46,11 +46,11 @@ class VerdictGroups:
         self._most = most
         self._groups: OrderedDict[tuple[str, ...], VerdictGroup] = OrderedDict()
 
-    def add(self, told: VerdictShown) -> None:
+    def add(self, new: VerdictShown) -> None:
         """It was answered."""
-        key = told.namespace, told.workload, told.outcome, told.tier, told.reason
+        key = new.namespace, new.workload, new.outcome, new.tier, new.reason
         before = self._groups.pop(key, None)
-        self._groups[key] = VerdictGroup(told, before.times + 1 if before else 1, before.since if before else told.time)
+        self._groups[key] = VerdictGroup(new, before.times + 1 if before else 1, before.since if before else new.time)
         if len(self._groups) > self._most:
             self._groups.popitem(last=False)
 
@@ -84,8 +84,8 @@ class PodShown(Shown, frozen=True):
 
     def __str__(self) -> str:
         no_tier = "tier not known" if self.gpus == NOT_KNOWN else "no tier"
-        told = [self.tier or no_tier, *([f"tenant {self.tenant}"] if self.tenant else [])]
-        return f"{self.namespace}/{self.name} ({', '.join(told)})"
+        parts = [self.tier or no_tier, *([f"tenant {self.tenant}"] if self.tenant else [])]
+        return f"{self.namespace}/{self.name} ({', '.join(parts)})"
 
 
 class Preemption(Shown, frozen=True):

@@ -53,7 +53,7 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[HookDue, ...] = ()
     message: str = ""
     reason: Reason = Reason.INVALID
-    told: tuple[AdmissionWarning, ...] = ()
+    shown_warnings: tuple[AdmissionWarning, ...] = ()
     adoption: bool = False
 
     @property
@@ -82,7 +82,7 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(map(sentence, self.told))
+        return tuple(map(sentence, self.shown_warnings))
 
     @property
     def workload_type(self) -> str:

@@ -110,8 +110,8 @@ class NodeRoom:
     def left(self, name: str, *, without: Iterable[GpuHolder] = ()) -> Decimal:
         """The GPUs of that name that nobody holds."""
         gone = {id(each) for each in without}
-        held = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
-        return max(self.node.gpus.get(name, Decimal(0)) - held, Decimal(0))
+        in_use = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
+        return max(self.node.gpus.get(name, Decimal(0)) - in_use, Decimal(0))
 
     @property
     def ending(self) -> list[GpuHolder]:
@@ -133,11 +133,11 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     fitting = [each for each in with_gpus if not each.obstacle]
     if not fitting:
         reasons = Counter(each.obstacle for each in with_gpus)
-        told = "; ".join(
+        obstacles = "; ".join(
             f"{count} of {len(with_gpus)} {'is' if count == 1 else 'are'} {reason}"
             for reason, count in reasons.most_common(MOST_NAMED)
         )
-        return Room(asks, (f"No node with GPUs takes it, however free: {told}. It asks for {asks}.",))
+        return Room(asks, (f"No node with GPUs takes it, however free: {obstacles}. It asks for {asks}.",))
     large = _large_nodes(waiting, fitting, holders or ())
     if not large:
         (name, gpus), *_ = waiting.asks.items()
@@ -293,13 +293,13 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
     # 1. The devices there that would do, whoever holds them.
     asks = f"{wanted.count} {wanted.device_class}"
     names, there = {each.name for each in nodes if not each.obstacle}, use.there
-    told = {key: there.does(key, wanted) for key, device in there.devices.items() if device.node in names}
-    fitting = [key for key, does in told.items() if does]
-    unknown = sum(does is None for does in told.values())
+    answers = {key: there.does(key, wanted) for key, device in there.devices.items() if device.node in names}
+    fitting = [key for key, does in answers.items() if does]
+    unknown = sum(does is None for does in answers.values())
     if not fitting:
         passes = f"passes the selectors of {wanted.device_class} and"
         why = f"No node that takes it has devices for DeviceClass {wanted.device_class} in a ResourceSlice."
-        if told:
+        if answers:
             why = f"No device on the nodes that take it {passes} of its request."
         by_scheduler = (f"Whether a device {passes} its request, the scheduler alone can tell.", EVICTS_NOBODY)
         return Room(asks, by_scheduler if unknown else (why,))
@@ -340,12 +340,12 @@ def _not_to_be_had(wanted: WantedDevices, fitting: Sequence[DeviceKey], use: Dev
     tainted: dict[str, list[str]] = {}
     for_nobody: dict[str, None] = {}
     for key in fitting:
-        taint, held = use.there.untolerated(key, wanted), use.there.holders.get(key)
+        taint, holder = use.there.untolerated(key, wanted), use.there.holders.get(key)
         if taint is not None:
             text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
             tainted.setdefault(text, []).append(_place(key, use))
-        if held is not None and not held[0].status.reserved_for:
-            for_nobody[f"{held[0].key} (device {_place(key, use)})"] = None
+        if holder is not None and not holder[0].status.reserved_for:
+            for_nobody[f"{holder[0].key} (device {_place(key, use)})"] = None
     for text, places in tainted.items():
         yield f"Its request does not tolerate the taint {text} of device {first_of(places, MOST_NAMED)}."
     if for_nobody:
@@ -365,11 +365,11 @@ def _device_holders(
         for user in claim.status.reserved_for if claim else ():
             holder, name = use.pods.get(user.uid), f"{claim.metadata.namespace}/{user.name}" if claim else ""
             of_group = user.resource != "pods"
-            why = f"PodGroup {name}: free when the group is deleted" if of_group else _why_held(waiting, claim, holder)
+            why = f"PodGroup {name}: free when the group is deleted" if of_group else _why_taken(waiting, claim, holder)
             yield holder or GpuHolder(name, "", {}, 0, "not known", None), why, key, Decimal(1)
 
 
-def _why_held(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None) -> str:
+def _why_taken(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None) -> str:
     if holder is not None and holder.ends_in is not None:
         return "is ending: its devices come free when it has ended"
     if claim is not None and claim.is_named:

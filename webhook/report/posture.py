@@ -162,9 +162,9 @@ def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
     given = policy.checkpoint
     of_tier = given.tiers.get(tier.name)
     asked = {"": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
-    for whose, hook in asked.items():
+    for hook_owner, hook in asked.items():
         if hook.kind not in _SAVES_NOTHING:
-            yield f"{whose}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
+            yield f"{hook_owner}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
 
 
 _SAVES_NOTHING: tuple[HookKind, ...] = ("none", "sleep")
@@ -189,5 +189,5 @@ def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:
         default_tier=tenant.default_tier,
         quotas=tuple(f"{row.subject}: {written(row.hard)}{' (Hold)' if row.has_queue else ''}" for row in tenant.rows),
         on_exceed="charged elsewhere" if tenant.charged_elsewhere else tenant.on_exceed,
-        unknown=tuple(told for _, told in unknown_names(tenant, policy)),
+        unknown=tuple(text for _, text in unknown_names(tenant, policy)),
     )

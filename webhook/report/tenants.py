@@ -135,12 +135,12 @@ def _entry(nth: int, entry: dict[str, Any]) -> QueuedShown:
     return QueuedShown(nth, namespace, workload, uid, tier, _number(entry.get("pods")), gpus, since, short)
 
 
-def _trees(told: object) -> list[dict[str, Any]]:
-    return [each for each in listed(told) if isinstance(each, dict)]
+def _trees(value: object) -> list[dict[str, Any]]:
+    return [each for each in listed(value) if isinstance(each, dict)]
 
 
-def _number(told: object) -> int:
-    return told if isinstance(told, int) else 0
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:

@@ -52,10 +52,10 @@ class RefusedPods(Shown, frozen=True):
 
     def said(self, now: datetime) -> str:
         often = "once," if self.times == 1 else f"{self.times} times, the last time"
-        told = f"{self.controller} was refused {often} {long_time(now - self.last)} ago."
+        last_refusal = f"{self.controller} was refused {often} {long_time(now - self.last)} ago."
         if self.tries_again <= now:
-            return f"{told} It may try again at any moment."
-        return f"{told} It tries again by itself, within {long_time(self.tries_again - now)} or so."
+            return f"{last_refusal} It may try again at any moment."
+        return f"{last_refusal} It tries again by itself, within {long_time(self.tries_again - now)} or so."
 
 
 def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None = None) -> RefusedPods | None:
@@ -64,7 +64,7 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
     Controllers wait twice as long after each try, so the next wait is about as long as all before it since a pod was
     let in: `created` is when the newest pod was, by the uid of its controller.
     """
-    found = sorted(_told(events), key=lambda each: each[0])
+    found = sorted(_reported(events), key=lambda each: each[0])
     if not found:
         return None
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
@@ -98,14 +98,14 @@ def _sort(event: Tree) -> tuple[object, ...]:
     return (event.get("reason"), *(at(event, f"involvedObject.{name}") for name in ("kind", "name", "uid")))
 
 
-def _told(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
+def _reported(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
     for event in events:
-        last = told_at(event)
+        last = reported_at(event)
         if event.get("reason") in REASONS and last is not None:
             yield last, _time(event.get("firstTimestamp") or event.get("eventTime")) or last, event
 
 
-def told_at(event: Tree) -> datetime | None:
+def reported_at(event: Tree) -> datetime | None:
     """When an Event was told last; None where it does not say."""
     series = event.get("series") or {}
     return _time(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
@@ -138,10 +138,10 @@ class Eviction(Shown, frozen=True):
     """An eviction that was told of: by gpu-tiers, once its outcome was known, else by the scheduler."""
 
     at: datetime
-    told: str
+    sentence: str
 
     def __str__(self) -> str:
-        return f"{self.told} (told at {self.at.strftime(RFC_3339)})"
+        return f"{self.sentence} (told at {self.at.strftime(RFC_3339)})"
 
 
 JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
@@ -231,8 +231,8 @@ def gates_said(gates: Iterable[str]) -> str:
 def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
     """The scheduler's own words: of the pod's condition, else of its newest event; "" before it has looked."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    told = [each for each in conditions if each.get("type") == "PodScheduled" and each.get("status") == "False"]
-    messages = [str(each["message"]) for each in told if each.get("message")]
+    unscheduled = [each for each in conditions if each.get("type") == "PodScheduled" and each.get("status") == "False"]
+    messages = [str(each["message"]) for each in unscheduled if each.get("message")]
     failed = [each for each in events if each.get("reason") == "FailedScheduling"]
     newest = max(failed, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")), default=None)
     return messages[0] if messages else str(newest.get("message") or "") if newest else ""
@@ -260,8 +260,8 @@ def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
         owners = (each.get("metadata") or {}).get("ownerReferences") or ()
         if any(owner.get("uid") in uids for owner in owners):
             conditions = (each.get("status") or {}).get("conditions") or ()
-            told = [found for found in conditions if found.get("status") != "True" and found.get("message")]
-            by_type = (found for kind in ("QuotaReserved", "Admitted") for found in told if found.get("type") == kind)
+            unmet = [found for found in conditions if found.get("status") != "True" and found.get("message")]
+            by_type = (found for kind in ("QuotaReserved", "Admitted") for found in unmet if found.get("type") == kind)
             return next((str(found["message"]) for found in by_type), "")
     return ""
 

@@ -58,7 +58,7 @@ def address(page: str) -> str:
     return f"{home}/blob/main/{page}" if home else page
 
 
-def told(problem: Exception) -> str:
+def problem_text(problem: Exception) -> str:
     """What is wrong: the refusal, or what another exception says."""
     return sentence(problem.refusal) if isinstance(problem, Refused) else str(problem)
 

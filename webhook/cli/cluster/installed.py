@@ -81,20 +81,20 @@ async def read_active_policy(client: Client, named: str | Path | None, *, instea
 
 def which_answers(found: InstalledPolicy) -> str:
     """Say which policy an answer is from, where the policy file is not known to be active."""
-    told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
+    seen, file, record = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
     if found.unread:
-        return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be active"
-    if told is None:
+        return f"you may not get ConfigMap {record}, so this is answered from {file}, which may not be active"
+    if seen is None:
         return f"no replica has told which policy is active, so this is answered from {file}"
     if found.gone:
-        return f"ConfigMap {found.where} does not exist. This is answered from the active policy since {told.since}"
-    if told.digest == digest_of(found.file):
-        return f"{file} is active, but not as it should be: {told.problem}"
-    wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not active yet"
+        return f"ConfigMap {found.where} does not exist. This is answered from the active policy since {seen.since}"
+    if seen.digest == digest_of(found.file):
+        return f"{file} is active, but not as it should be: {seen.problem}"
+    wrong = f"was not taken: {seen.problem}" if seen.problem else "was changed, and is not active yet"
     ended = wrong if wrong.endswith("?") else f"{wrong}."  # a mistake's last words may ask what was meant
-    if told.text:
-        return f"{file} {ended} This is answered from the active policy since {told.since}"
-    return f"{file} {ended} The active policy is too long to be published, so this is answered from the file"
+    if seen.text:
+        return f"{file} {ended} This is answered from the active policy since {seen.since}"
+    return f"{file} {ended} The active policy is too long to be seen, so this is answered from the file"
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:

@@ -37,7 +37,7 @@ from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part
-from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, told_at
+from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, reported_at
 
 WHAT = "NAME of a pod, or KIND/NAME or KIND NAME as kubectl takes them: job/NAME, deploy/NAME, pytorchjobs NAME"
 
@@ -230,12 +230,12 @@ async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Evi
     if found := _last_eviction(each for each in ours if at(each, "related.name") == name):
         return found
     theirs = _last_eviction(await _events(asked, namespace, about_it) or ())
-    return replace(theirs, told=f"the scheduler says: {theirs.told}") if theirs else None
+    return replace(theirs, sentence=f"the scheduler says: {theirs.sentence}") if theirs else None
 
 
 def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
-    found = ((told_at(each), str(each.get("message") or "")) for each in events)
-    return max((Eviction(when, told) for when, told in found if when), key=lambda each: each.at, default=None)
+    found = ((reported_at(each), str(each.get("message") or "")) for each in events)
+    return max((Eviction(when, text) for when, text in found if when), key=lambda each: each.at, default=None)
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from webhook.cli.cluster.target import OF_A_VERDICT, RIGHTS, role_for, untold
+from webhook.cli.cluster.target import OF_A_VERDICT, RIGHTS, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
@@ -40,7 +40,7 @@ class ClusterReader:
     lookups: LiveLookups
     unread: dict[Part, str] = field(default_factory=dict)
     lacking: dict[Part, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
 
     @property
@@ -56,8 +56,8 @@ class ClusterReader:
     def missing(self, of_a_verdict: str = "") -> tuple[str, ...]:
         """Return what can't be told, with `of_a_verdict` where the verdict may differ, and then the roles."""
         needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
-        verdict = (untold(of_a_verdict, *needs),) if needs and of_a_verdict else ()
-        return (*verdict, *dict.fromkeys((*self.told, *self.roles)))
+        verdict = (unknown_without(of_a_verdict, *needs),) if needs and of_a_verdict else ()
+        return (*verdict, *dict.fromkeys((*self.unknown, *self.roles)))
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
         """Return a part of the cluster, else `otherwise`, and note that `lost` can't be told. Raises ApiError."""
@@ -72,7 +72,7 @@ class ClusterReader:
         self.unread[part] = right
         self.roles.append(role_for(refused))
         if lost:
-            self.told.append(untold(lost, right))
+            self.unknown.append(unknown_without(lost, right))
 
     async def objects(
         self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
@@ -81,7 +81,7 @@ class ClusterReader:
         try:
             return await listed_trees(self.client, where, params)
         except Forbidden as error:
-            self.told.append(untold(lost, f"list {plural} in {namespace}"))
+            self.unknown.append(unknown_without(lost, f"list {plural} in {namespace}"))
             self.roles.append(role_for(error))
             return None
 

@@ -203,9 +203,9 @@ async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) ->
             continue
         text = str((secret.get("data") or {}).get("tls.crt") or "")
         found += list(_certificates(text, f"Secret/{name} in {namespace}"))[:1]
-    told = running.replica if all(each.ca for each in found) else None
-    if told:
-        found.append(CertificateSeen(f"replica {told.replica}", datetime.fromtimestamp(told.certificate, UTC)))
+    replica = running.replica if all(each.ca for each in found) else None
+    if replica:
+        found.append(CertificateSeen(f"replica {replica.replica}", datetime.fromtimestamp(replica.certificate, UTC)))
     elif hidden:
         reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
     return tuple(found)
@@ -226,16 +226,16 @@ def _certificates(text: str, where: str, *, ca: bool = False) -> Iterator[Certif
 
 async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
     """Return the pods with GPUs, and what all pods take of the nodes."""
-    held: list[PodSummary] = []
+    with_gpus: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
     async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
         if pod.gpus:
-            held.append(pod)
+            with_gpus.append(pod)
         reader.steps.done()
-    return tuple(held), dict(taken)
+    return tuple(with_gpus), dict(taken)
 
 
 async def _pod_groups(client: Client) -> tuple[PodGroup, ...]:

@@ -22,7 +22,7 @@ from webhook.kube.kubeconfig import context_namespace
 from webhook.objects.data_files import data_file
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.report.lint.snapshot import Part
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 _BY_ROLE: Mapping[str, Mapping[Part, str]] = data_file(__name__, "rights.yaml")
 RIGHTS: Mapping[Part, str] = {part: right for parts in _BY_ROLE.values() for part, right in parts.items()}
@@ -53,7 +53,7 @@ _VIEWED = ("", "apps", "batch", "policy")
 """API groups of which Kubernetes' own `view` has what commands take; other groups' operators add to it."""
 
 
-def untold(lost: str, *rights: str) -> str:
+def unknown_without(lost: str, *rights: str) -> str:
     """Say that something can't be told, and for want of which rights."""
     return f"Without the right to {' and to '.join(rights)}, {lost} can't be told."
 
@@ -129,7 +129,7 @@ def answered(ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except Forbidden as error:
         fail(f"{error.said or error}. {role_for(error)}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
-        fail(told(error))
+        fail(problem_text(error))
 
 
 def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, untold
+from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups
@@ -43,7 +43,7 @@ from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import Workload, has_ended
 from webhook.report.lint.snapshot import ClusterSnapshot, Part, PodsAlike, number_of
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ class Gathering(Generic[T]):
         sort = (uid, (pod.tier_label, pod.class_name, pod.gpus, pod.workload_type, pod.hook_asked))
         if (uid, ()) in self._sorts and sort not in self._sorts:
             self._sorts.add(sort)
-            self.found[uid].judged.append(await self.judge(Document("", anew(tree()))))
+            self.found[uid].judged.append(await self.judge(Document("", as_new(tree()))))
         self.found[uid].with_pod(pod)
 
 
@@ -166,14 +166,14 @@ _OF_THE_AUTHOR = ("namespace", "labels", "annotations", "ownerReferences")
 _BORN_WITH = ("priority", "preemptionPolicy", "nodeName")
 
 
-def anew(pod: Tree) -> Tree:
+def as_new(pod: Tree) -> Tree:
     """Return the pod as a controller would create it again, under another name.
 
     The annotation that gpu-tiers wrote on it tells which label and class its author wrote.
     """
     metadata, spec = pod.get("metadata") or {}, {**(pod.get("spec") or {})}
-    kept = {key: metadata[key] for key in _OF_THE_AUTHOR if key in metadata}
-    labels, annotations = {**(kept.get("labels") or {})}, {**(kept.get("annotations") or {})}
+    fields = {key: metadata[key] for key in _OF_THE_AUTHOR if key in metadata}
+    labels, annotations = {**(fields.get("labels") or {})}, {**(fields.get("annotations") or {})}
     annotations.pop(GANG, None)
     if ASSIGNED_BY in annotations:
         written = read_assigned_by(annotations)
@@ -185,8 +185,8 @@ def anew(pod: Tree) -> Tree:
             spec["priorityClassName"] = written.demoted_from
         del annotations[ASSIGNED_BY]
     spec = {key: value for key, value in spec.items() if key not in _BORN_WITH}
-    kept |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
+    fields |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": fields, "spec": spec}
 
 
 _ALL = "what the policy does to workloads"
@@ -283,12 +283,12 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
         if self.hidden:
             *others, last = self.hidden
             kinds = f"{', '.join(others)} and {last}" if others else last
-            self.reader.told.append(untold("what the policy does to these and to their pods", f"list {kinds}"))
+            self.reader.unknown.append(unknown_without("what the policy does to these and their pods", f"list {kinds}"))
         try:
             self.reader.steps.begin("reading pods")
             await self._pods(gathering, namespace)
         except Forbidden as error:
-            lost = untold(_ALL, f"list pods in {namespace or 'all namespaces'}")
+            lost = unknown_without(_ALL, f"list pods in {namespace or 'all namespaces'}")
             raise BadInput(f"{lost} {role_for(error) if namespace else _NAME_YOURS}") from error
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
@@ -296,11 +296,11 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> list[str]:
         """Sentences on what gpu-tiers is not asked about, and on what can't be judged."""
-        told = []
+        sentences = []
         if self.left_out:
             pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
-            told.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
-        return [*told, *self.broken]
+            sentences.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
+        return [*sentences, *self.broken]
 
     async def _workloads(self, resource: ServedResource, gathering: Gathering[T], namespace: str | None) -> None:
         self.reader.steps.begin(f"judging {resource.plural}")
@@ -322,7 +322,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
             await judging
         except (Refused, BadInput) as problem:  # stored by an API server that checks it less than we do
             self.broken.append(
-                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {told(problem)}"
+                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem_text(problem)}"
             )
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
@@ -356,7 +356,7 @@ async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> W
     needs = [reader.unread[part] for part in _FOR_VERDICTS if part in reader.unread]
     if needs:
         whole = ASK_FOR_CLUSTER_READER in reader.roles  # it has what the other has, too
-        raise BadInput(f"{untold(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
+        raise BadInput(f"{unknown_without(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
     exempt = "which namespaces are exempt"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.admission.facts import charged_facts, facts_of, usage_met
 from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
-from webhook.cli.cluster.workloads import anew
+from webhook.cli.cluster.workloads import as_new
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import Judge, judge_of
@@ -64,7 +64,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     """The explanation of a pod or of a workload of the cluster. Raises ApiError."""
     document = Document("the cluster", tree)
     is_pod = document.group_kind == POD
-    new = Document("the cluster", anew(tree)) if is_pod else document
+    new = Document("the cluster", as_new(tree)) if is_pod else document
     finding = await asked.judge.finding(new)
     if not (is_pod or finding.parts):
         finding = replace(finding, pods=await asked.judge.idle_pods(document))
@@ -91,7 +91,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
         gang = _gang(asked, document, _main(parts))
         if replaced and gang is None:
-            finding = told_of_next(finding, await (await judge_without(asked, replaced)).finding(new))
+            finding = next_finding(finding, await (await judge_without(asked, replaced)).finding(new))
         there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 
@@ -119,7 +119,7 @@ async def _judged(
         "tiers": (assignment.tier,) if assignment and assignment.tier else (),
         "assignment": assignment,
         "message": refusal,
-        "told": tuple(dict.fromkeys((*filter(has_shown_id, finding.told), *of_eviction))),
+        "shown_warnings": tuple(dict.fromkeys((*filter(has_shown_id, finding.shown_warnings), *of_eviction))),
     }
     pod = view(document.tree, Pod) if there.class_now else None
     return replace(
@@ -130,7 +130,7 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
-        held="" if refusal or there.gang else _held(asked, decided, asked.cluster.known.tenant(home)),
+        waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(
             tier_changes(document, assignment, decided, asked.ledger, is_booked=there.gang is not None)
             if assignment and decided
@@ -172,7 +172,7 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows)
 
 
-def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
+def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
     """Return what a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
     charge = decided.charge if decided else None
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
@@ -198,7 +198,7 @@ def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangS
     return booked_gang(asked.quotas[facts.tenant.name].account, document.namespace, uids)
 
 
-def told_of_next(now: Finding, in_its_place: Finding) -> Finding:
+def next_finding(now: Finding, in_its_place: Finding) -> Finding:
     """The finding that tells of the pod that comes for another one, which is there `now`.
 
     Where it has no room even in that one's place, it is told what its tenant uses now, as the table of the rows says.
@@ -209,8 +209,8 @@ def told_of_next(now: Finding, in_its_place: Finding) -> Finding:
 
 def refusal_of(finding: Finding, *, booked: bool) -> str:
     """Return the refusal of its next pod now. A gang that is booked needs no room for its pods."""
-    told = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
-    return next(told, "")
+    texts = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
+    return next(texts, "")
 
 
 def _refused(finding: Finding) -> Iterator[Verdict]:
@@ -320,8 +320,8 @@ def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> Gang
     booked = max(seen or (each.wants for each in gang), key=_gpus)
     as_text = (f"{written(each.gpus)} GPUs{f' as {each.tier}' if each.tier else ''}" for each in booked)
     used = [each for each in account.entries if each.state == "Used" and not each.is_gang and each.gang == gang[0].gang]
-    held = sum((_gpus(each.wants) for each in used), Decimal(0))
-    return GangShown(f"{gang[0].kind}/{gang[0].name}", ", ".join(as_text) or "0", as_number(held))
+    in_use = sum((_gpus(each.wants) for each in used), Decimal(0))
+    return GangShown(f"{gang[0].kind}/{gang[0].name}", ", ".join(as_text) or "0", as_number(in_use))
 
 
 def _gpus(drawn: tuple[Charge, ...]) -> Decimal:
@@ -350,8 +350,8 @@ async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
     if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
         return asked.judge
     ledger = MemoryLedger()
-    held = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
-    ledger.store.set(tenant, held)
+    without_it = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
+    ledger.store.set(tenant, without_it)
     return judge_of(asked.cluster, ledger, asked.policy)
 
 

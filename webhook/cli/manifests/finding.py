@@ -110,13 +110,13 @@ class Finding(msgspec.Struct, frozen=True):
         return tuple(self._warnings)
 
     @property
-    def told(self) -> tuple[AdmissionWarning, ...]:
+    def shown_warnings(self) -> tuple[AdmissionWarning, ...]:
         return tuple(self._warnings.values())
 
     @property
     def _warnings(self) -> dict[str, AdmissionWarning]:
         own = (*self.document.warnings, *self.verdict.warnings)
-        every = (*own, *(warning for part in self.parts for warning in part.told))
+        every = (*own, *(warning for part in self.parts for warning in part.shown_warnings))
         return {sentence(each): each for each in every}
 
 
@@ -139,7 +139,7 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
         hooks=tuple(dict.fromkeys(hook for each in every if (hook := each.hook))),
         message=finding.message or "",
         reason=next((each.verdict.refusal.reason for each in every if each.verdict.refusal), Reason.INVALID),
-        told=finding.told,
+        shown_warnings=finding.shown_warnings,
         adoption=adoption,
     )
 

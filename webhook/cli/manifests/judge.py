@@ -141,16 +141,16 @@ class Judge(msgspec.Struct, frozen=True):
         # the uid that an API server gives it before it is validated
         born = {**after, "metadata": {**after["metadata"], "uid": f"{document.uid}/{place}"}} if place else after
         validated = await self.ask("validate", request_for(document, born, dry_run=self.dry_run))
-        told = tuple(dict.fromkeys((*mutated.warnings, *validated.warnings)))
-        return mutated.patch, after, replace(validated, warnings=told)
+        shown_once = tuple(dict.fromkeys((*mutated.warnings, *validated.warnings)))
+        return mutated.patch, after, replace(validated, warnings=shown_once)
 
     def _uncounted(self, *pods: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
 
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
-        told = verdict.assignment is not None and verdict.assignment.evidence is not None
-        return None if told else classify_manifest(document, self.policy)
+        is_classified = verdict.assignment is not None and verdict.assignment.evidence is not None
+        return None if is_classified else classify_manifest(document, self.policy)
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
@@ -217,7 +217,7 @@ def titled(document: Manifest) -> str:
 
 
 async def judged_alone(
-    document: Document, cluster: ReadOnceCluster, policy: TierPolicy, held: Mapping[str, Holding] | None = None
+    document: Document, cluster: ReadOnceCluster, policy: TierPolicy, holdings: Mapping[str, Holding] | None = None
 ) -> Finding:
     """The finding for an object as in Enforce. What it books is forgotten, so that the next one has the same room.
 
@@ -226,7 +226,7 @@ async def judged_alone(
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is None or not tenant.rows:
         return await judge_at(cluster, policy).finding(document)
-    found, pods, ledger = held or {}, PodView(lambda _: None), MemoryLedger()
+    found, pods, ledger = holdings or {}, PodView(lambda _: None), MemoryLedger()
     pods.observe_all(found)
     theirs = {each.namespace for each in found.values() if cluster.known.tenant_name(each.namespace) == tenant.name}
     ledger.store.set(tenant, rewritten(Account(namespaces=dict.fromkeys(theirs, "open")), pods))

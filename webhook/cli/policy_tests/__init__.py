@@ -45,7 +45,7 @@ class SuiteCase(msgspec.Struct, frozen=True):
     document: Document
     cluster: ReadOnceCluster
     policy: TierPolicy
-    held: dict[str, Holding]
+    holdings: dict[str, Holding]
 
 
 def cases_of(suite: Suite) -> list[SuiteCase]:
@@ -84,8 +84,8 @@ def read_documents(path: Path) -> tuple[Document, ...]:
 def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: Sequence[Document]) -> SuiteCase:
     where = suite.at("cases", number)
     try:
-        beside, document = _applied(suite, case, where, policy)
-        cluster = cluster_of(policy, (*world, *beside, document))
+        others, document = _applied(suite, case, where, policy)
+        cluster = cluster_of(policy, (*world, *others, document))
     except BadInput as bad:
         raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
     problems = [
@@ -94,13 +94,13 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
     ]
     if problems:
         raise BadInput("\n".join(problems))
-    held = {
+    holdings = {
         f"in-use-{index}": Holding(
             document.namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{index}"
         )
         for index, row in enumerate(case.used)
     }
-    return SuiteCase(suite, case, where, document, cluster, policy, held)
+    return SuiteCase(suite, case, where, document, cluster, policy, holdings)
 
 
 def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
@@ -121,14 +121,14 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
         )
         raise BadInput(several if there else none)
     chosen = there[0]
-    beside = tuple(each for each in found if each is not chosen)
+    others = tuple(each for each in found if each is not chosen)
     if case.namespace is None:
-        return beside, chosen
+        return others, chosen
     own = chosen.metadata.get("namespace")
     if own not in (None, "", case.namespace):
         raise BadInput(f"its namespace is {own}, but the case says {case.namespace}; write one of them")
     placed = {**chosen.tree, "metadata": {**chosen.metadata, "namespace": case.namespace}}
-    return beside, replace(chosen, tree=placed)
+    return others, replace(chosen, tree=placed)
 
 
 def _title(document: Document) -> str:
@@ -231,7 +231,7 @@ def run_tests(
 async def _results(cases: Sequence[SuiteCase]) -> list[Result]:
     found = []
     for case in cases:
-        verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
+        verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.holdings))
         found.append(Result(case, verdict, tuple(_differences(case.fields.expect, verdict))))
     return found
 
@@ -253,9 +253,9 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
     if expect.message is not None and verdict.message and expect.message not in verdict.message:
         yield Difference("message", expect.message, verdict.message)
     # each warning is one of those expected, by its id or a part of its text, and none is missing
-    wanted, told = expect.warnings or (), verdict.told
-    as_expected = all(any(_is(each, warning) for warning in told) for each in wanted) and all(
-        any(_is(each, warning) for each in wanted) for warning in told
+    wanted, given = expect.warnings or (), verdict.shown_warnings
+    as_expected = all(any(_is(each, warning) for warning in given) for each in wanted) and all(
+        any(_is(each, warning) for each in wanted) for warning in given
     )
     if expect.warnings is not None and not as_expected:
         yield Difference("warnings", "; ".join(expect.warnings) or NONE, "; ".join(verdict.warnings) or NONE)
@@ -277,10 +277,10 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     ]
     tables = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
     for each in (result for result in shown if not result.passed):
-        told = [(differs.field, differs.expected, differs.actual) for differs in each.differences]
+        differences = [(differs.field, differs.expected, differs.actual) for differs in each.differences]
         why = [("why", "", each.verdict.decided_by)] if each.verdict.decided_by else []
         title = f"{each.case.where}: {each.case.fields.name}"
-        tables.append(Table(("Field", "Expected", "Actual"), [*told, *why], title))
+        tables.append(Table(("Field", "Expected", "Actual"), [*differences, *why], title))
     failed = sum(not each.passed for each in results)
     value = {"passed": len(results) - failed, "failed": failed, "cases": [_record(each) for each in shown]}
     suites_run = number_of(len({each.case.suite.file for each in results}), "suite")
@@ -289,9 +289,9 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
 
 
 def _junit_case(result: Result) -> JUnitCase:
-    told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
+    differing = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
     why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
-    text = "\n".join((*told, *why))
+    text = "\n".join((*differing, *why))
     case = JUnitCase(result.case.fields.name, str(result.case.suite.file), result.line)
     return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
 

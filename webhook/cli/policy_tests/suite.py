@@ -211,8 +211,8 @@ def _read(file: Path) -> Suite:
     except ValidationError as error:
         problems += [(each["loc"], sentence(each) + accepted(each, SuiteSection)) for each in error.errors()]
     if problems:
-        told = sorted((_line(lines, place), problem) for place, problem in problems)
-        raise BadInput("\n".join(f"{file}:{line}: {problem}" for line, problem in told))
+        located = sorted((_line(lines, place), problem) for place, problem in problems)
+        raise BadInput("\n".join(f"{file}:{line}: {problem}" for line, problem in located))
     return Suite(file, fields, lines)
 
 

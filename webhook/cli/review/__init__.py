@@ -188,7 +188,7 @@ def write_report(report: Report, form: ReviewForm) -> None:
                 as_text(finding, console)
             end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
             sys.stdout.writelines(f"{line}\n" for line in end)
-            if any(warning.id in WARNINGS for each in report.shown for warning in each.told):
+            if any(warning.id in WARNINGS for each in report.shown for warning in each.shown_warnings):
                 sys.stdout.write(f"what each warning means, by its id: {address('docs/warnings.md')}\n")
         case "json":
             sys.stdout.writelines(f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)

@@ -181,8 +181,8 @@ def summary(
         yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
         if tiered:
             counts = Counter(each.evidence.grade for each in tiered if each.evidence)
-            told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
-            yield f"types of those with a tier: {', '.join((*told, f'{len(tiered) - counts.total()} unknown'))}"
+            grades = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
+            yield f"types of those with a tier: {', '.join((*grades, f'{len(tiered) - counts.total()} unknown'))}"
         yield from (f"refused: {_name(each)}" for each in refused)
         if (tiered or refused) and not tenants:
             yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
@@ -196,7 +196,7 @@ def summary(
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:
-    found = [(each, warning) for each in findings for warning in each.told if warning.id in ids]
+    found = [(each, warning) for each in findings for warning in each.shown_warnings if warning.id in ids]
     if found:
         yield f"{len({id(each) for each, _ in found})} {what}:"
     yield from (f"  {_name(each)}: {sentence(warning)}" for each, warning in found)

@@ -57,8 +57,8 @@ def _why(tenant: TenantShown, place: QueuedShown) -> str:
     short = _short(row, place) if row else None
     before = tenant.queue.entries[place.nth - 2].workload if place.nth > 1 else ""
     count = max(tenant.queue.workloads, place.nth)
-    told = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
-    return f"It {told}."
+    text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
+    return f"It {text}."
 
 
 def _short(row: RowShown, place: QueuedShown) -> NoRoom:
@@ -134,22 +134,22 @@ async def queued_for_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
     place = position_of(shown, metadata.namespace, uids)
-    told = in_queue(shown, place, version.active.rows)
+    position = in_queue(shown, place, version.active.rows)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
-        return (*told, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
+        return (*position, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
     flavor = named_flavor(pod, asked.policy.flavors)
-    return (*told, *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)])
+    return (*position, *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)])
 
 
-def beside_old_pods(tree: Tree, row: KindRow) -> Iterator[str]:
+def rollout_waits(tree: Tree, row: KindRow) -> Iterator[str]:
     """That a rollout waits for GPUs that its own old pods may hold, and they for it."""
     pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
     if pods and pods != new:
         fields = (each.get("field") for each in hold_warnings(tree, row) if each.id == "queued-surge")
-        told = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
-        yield from (told.format(field) for field in fields)
+        text = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
+        yield from (text.format(field) for field in fields)
 
 
 async def _estimate(

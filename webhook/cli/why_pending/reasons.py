@@ -16,7 +16,7 @@ from webhook.cli.cluster.one_object import (
 )
 from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of, running_pods
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.queue_position import beside_old_pods, queued_for_quota
+from webhook.cli.why_pending.queue_position import queued_for_quota, rollout_waits
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import gpu_nodes, way_out
 from webhook.cluster.pod_listing import PodSummary, lost_pods
@@ -56,8 +56,8 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
     if stands.state == "ending":
         return replace(found, sentences=(*found.sentences, *await on_lost_node(asked, [document.tree])))
     if stands.state == "gated":
-        held = await queued_for_quota(asked, pod) if pod.waits_for_quota else ()
-        return replace(found, sentences=(*found.sentences, *held, *await kueue_about(asked, document)))
+        queued = await queued_for_quota(asked, pod) if pod.waits_for_quota else ()
+        return replace(found, sentences=(*found.sentences, *queued, *await kueue_about(asked, document)))
     return await unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
 
 
@@ -99,8 +99,8 @@ async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...
         return ()
     plural, namespace = "workloads.kueue.x-k8s.io", document.namespace
     found = await asked.reader.objects(plural, namespace, path(version, "workloads", namespace), "what Kueue says")
-    told = kueue_says(found or (), frozenset(uids))
-    return (f"Kueue says: {told}",) if told else ()
+    text = kueue_says(found or (), frozenset(uids))
+    return (f"Kueue says: {text}",) if text else ()
 
 
 YOUNG = 10.0
@@ -137,9 +137,9 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     waiting = [each for each in pods or () if standing(each).state in PENDING]
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
-        held = view(waiting[0], Pod).waits_for_quota
+        gated = view(waiting[0], Pod).waits_for_quota
         row = asked.policy.kinds.by_kind.get(document.group_kind)
-        rollout = beside_old_pods(document.tree, row) if held and row else ()
+        rollout = rollout_waits(document.tree, row) if gated and row else ()
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
@@ -189,23 +189,23 @@ async def _with_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime, lacks: str
 ) -> WhyPending:
     still = refusal_of(await asked.judge.finding(document), booked=False)
-    told = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
+    sentences = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
     if refused.unreached:
-        told.append(NO_ANSWER)
+        sentences.append(NO_ANSWER)
     elif not refused.ours:
-        told.append("It is not gpu-tiers that refuses them: the sentence names who does.")
+        sentences.append("It is not gpu-tiers that refuses them: the sentence names who does.")
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     in_groups = row is not None and bool(row.group_label)  # which of them is refused, its own review does not say
     if not (refused.ours or refused.unreached) or not asked.reader.sure or in_groups:
         pass
     elif not still:
-        told.append("There is room now: the next try should pass.")
+        sentences.append("There is room now: the next try should pass.")
     elif still != refused.sentence:
-        told.append(f"Now it would be told: {still}")
+        sentences.append(f"Now it would be told: {still}")
     controller = refused.controller if refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
-        found, sentences=(*told, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
+        found, sentences=(*sentences, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
     )
 
 
@@ -215,12 +215,12 @@ async def _without_refusal(
     there = [*running_pods(pods or ())]
     if there and not has_ended(document.tree):
         running = sum(standing(each).state == "running" for each in there)
-        told = f"None of its pods is pending: {running} of {len(there)} run."
+        text = f"None of its pods is pending: {running} of {len(there)} run."
         due = _due(asked, document)
         lacks = 0 if has_all_pods(document, len(there), due) else due - len(there)
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
-        return replace(found, sentences=(*found.sentences, told, *missing), waits=found.waits or bool(backs_off))
+        return replace(found, sentences=(*found.sentences, text, *missing), waits=found.waits or bool(backs_off))
     waits = not has_ended(document.tree) and not _weak_guess(asked, document)
     without = _without_pods(asked, document, pods)
     return replace(found, sentences=tuple([each async for each in without]), waits=waits)
@@ -245,7 +245,7 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
     elif asked.reader.sure and (refusal := refusal_of(await asked.judge.finding(document), booked=False)):
         no_pod = "That one" if backs_off else "It has no pod, and no event tells of a refusal. One"
         yield f"{no_pod} would be refused now: {refusal}"
-    elif pods is not None and not backs_off and not asked.reader.told:
+    elif pods is not None and not backs_off and not asked.reader.unknown:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
 
@@ -261,8 +261,8 @@ async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
     """Tell whether a Job that lacks pods has made some before. An index that has failed for good gets no other."""
     if at(document.tree, "spec.backoffLimitPerIndex") is not None:
         return False
-    told = await events_about(asked, document.namespace, document.uid) or ()
-    made = sum(each.get("count") or 1 for each in told if each.get("reason") == "SuccessfulCreate")
+    events = await events_about(asked, document.namespace, document.uid) or ()
+    made = sum(each.get("count") or 1 for each in events if each.get("reason") == "SuccessfulCreate")
     return made >= _due(asked, document) > 0
 
 
@@ -297,8 +297,8 @@ def _weak_guess(asked: AskedCluster, document: Document) -> str:
 def _end_of(tree: Tree) -> str:
     """How it ended, with what its controller says of a failure."""
     conditions = at(tree, "status.conditions")
-    told = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
-    failed = next((each for each in told if each.get("type") == "Failed" and each.get("status") == "True"), None)
+    found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    failed = next((each for each in found if each.get("type") == "Failed" and each.get("status") == "True"), None)
     return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
 
 

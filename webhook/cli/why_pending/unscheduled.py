@@ -43,7 +43,7 @@ from webhook.report.pending import (
     room_for,
 )
 from webhook.report.waiting import WhyPending, lacks_a_volume, scheduler_says
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 
 async def unscheduled(
@@ -51,37 +51,37 @@ async def unscheduled(
 ) -> WhyPending:
     nominated = str((document.tree.get("status") or {}).get("nominatedNodeName") or "")
     events = await events_about(asked, document.namespace, document.uid)
-    told = scheduler_says(document.tree, events or ())
-    volumes = await volumes_awaited(asked, document, told)
+    words = scheduler_says(document.tree, events or ())
+    volumes = await volumes_awaited(asked, document, words)
     there = None if volumes else await room(asked, pod, document.tree, nominated, now)
     sentences = [*volumes, *await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
-    if not told and not nominated and events is not None:
+    if not words and not nominated and events is not None:
         sentences.append("The scheduler has said nothing of it yet.")
-    return replace(found, sentences=tuple(sentences) or (() if told else found.sentences), room=there, scheduler=told)
+    return replace(found, sentences=tuple(sentences) or (() if words else found.sentences), room=there, scheduler=words)
 
 
 async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
     """Return the claims of its volumes without which it can't be scheduled, whatever GPUs are free."""
-    told = list[str]()
+    problems = list[str]()
     for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName"):
         where = path("v1", "persistentvolumeclaims", document.namespace, str(name))
         try:
             phase = at(await asked.reader.client.get(where), "status.phase")
         except NotFound:
-            told.append(f"It waits for its volume: there is no PersistentVolumeClaim {name}.")
+            problems.append(f"It waits for its volume: there is no PersistentVolumeClaim {name}.")
         except Forbidden:
             continue
         else:
             if phase == "Lost" or (phase == "Pending" and lacks_a_volume(scheduler)):
-                told.append(f"It waits for its volume: PersistentVolumeClaim {name} is {phase}.")
-    return told
+                problems.append(f"It waits for its volume: PersistentVolumeClaim {name} is {phase}.")
+    return problems
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:
-        return [f"Its group can't be read: {told(problem)}."]
+        return [f"Its group can't be read: {problem_text(problem)}."]
 
 
 async def _groups(asked: AskedCluster, pod: Pod, namespace: str) -> AsyncIterator[str]:
@@ -275,9 +275,9 @@ def _own_claims(pod: Pod, tree: Tree, claims: tuple[DeviceClaim, ...]) -> Iterat
 
 
 def _rooms_of(claim: DeviceClaim, waiting: Waiting, nodes: list[NodeForPod], use: DeviceUse) -> Iterator[Room]:
-    held = [use.there.devices[key].node for key, _ in claim.held() if key in use.there.devices]
-    if held:
+    node_names = [use.there.devices[key].node for key, _ in claim.allocated_devices() if key in use.there.devices]
+    if node_names:
         asks = f"ResourceClaim {claim.key}"
-        yield Room(asks, (f"{asks} holds its devices on {held[0]} already, so it can start there alone.",), None)
+        yield Room(asks, (f"{asks} holds its devices on {node_names[0]} already, so it can start there alone.",), None)
     elif not claim.is_allocated:
         yield from (room_by_devices(waiting, wanted, nodes, use) for _, wanted in claim.wanted())

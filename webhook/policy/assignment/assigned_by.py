@@ -20,7 +20,7 @@ _DEMOTED = r"; demoted from (?P<demoted_from>[^; ]*)(?: to (?P<demoted_to>[^; ]+
 _LINE = re.compile(rf"(?P<step>[a-z-]+): (?P<reason>.*?)(?:{_DEMOTED})?", re.DOTALL)
 _OWN_LABEL = REASONS["label-says"].format(bearer="the pod", tier="")
 _OWN_CLASS = REASONS["class-is"].format(field="priorityClassName", tier="")
-_KEPT_CLASS = REASONS["class-kept"].partition("{")[0]
+_UNCHANGED_CLASS = REASONS["class-kept"].partition("{")[0]
 
 
 class AssignedBy(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class AssignedBy(msgspec.Struct, frozen=True):
     @property
     def names_own_class(self) -> bool:
         """Tell whether the class on the pod itself is its author's."""
-        return self.step == "class" and self.reason.startswith((_OWN_CLASS, _KEPT_CLASS))
+        return self.step == "class" and self.reason.startswith((_OWN_CLASS, _UNCHANGED_CLASS))
 
 
 def assigned_by(assignment: Assignment) -> AssignedBy:

@@ -64,7 +64,7 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
 
     # 3. The ceiling bounds a kept class by its value, and a tier by its name.
     if tier is None:
-        _kept_class_within(tenant, asked)
+        _other_class_within(tenant, asked)
         return assignment
     if tenant.may_use(tier, asked.policy.tiers):
         return assignment
@@ -87,7 +87,7 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
     name = not_default(pod.spec.priority_class_name, facts)  # a mark that it is ours is forged: those stand on our pods
     asked = structs.replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
     if facts.tenant is not None and asked.class_name in facts.classes:
-        _kept_class_within(facts.tenant, asked)
+        _other_class_within(facts.tenant, asked)
 
 
 def acceptable(asked: TierRequest) -> list[Tier]:
@@ -111,7 +111,7 @@ def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
     )
 
 
-def _kept_class_within(tenant: Tenant, asked: TierRequest) -> None:
+def _other_class_within(tenant: Tenant, asked: TierRequest) -> None:
     """A class outside the tiers is bounded by value, so that system-* is no way round the ceiling."""
     ceiling, live = tenant.ceiling(asked.policy.tiers), asked.facts.classes.get(asked.class_name)
     if ceiling is None or (live is not None and live.value <= ceiling):
@@ -182,10 +182,10 @@ def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignm
     if lower.value >= chosen.value:
         return assignment
     lowered = assignment.demoted_to(lower, asked)
-    told = AdmissionWarning(
+    warning = AdmissionWarning(
         "pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
     )
-    return structs.replace(lowered, warnings=(*lowered.warnings, told))
+    return structs.replace(lowered, warnings=(*lowered.warnings, warning))
 
 
 def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:

@@ -345,8 +345,8 @@ def assign(asked: TierRequest) -> Assignment:
             warnings += (AdmissionWarning("class-for-adoption", name=named, tier=tier.name),)
         elif tier is not None and named and asked.policy.tiers.of_class(named) != tier:
             warnings += (AdmissionWarning("class-replaced", name=named, tier=tier.name, reason=found.reason),)
-        told = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
-        return within_limits(told, asked)
+        traced = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
+        return within_limits(traced, asked)
     raise AssertionError("the default tier is the last step and always finds one")
 
 

@@ -120,10 +120,10 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
     kind, seconds = by_policy.kind, None
     # 1. Read the kind, the fields that it takes, and the seconds.
     if note := found.get("kind"):
-        told = next((kind for kind in _KINDS if kind == note.text), None)
-        if told is None:
+        known = next((kind for kind in _KINDS if kind == note.text), None)
+        if known is None:
             raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(_KINDS))
-        kind = told
+        kind = known
     given = {name: _value(kind, name, note) for name, note in found.items() if name in FIELDS}
     if note := found.get("seconds"):
         seconds, most = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0, longest_save(checkpoint)

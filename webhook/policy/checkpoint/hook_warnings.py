@@ -19,8 +19,8 @@ def hook_warnings(
     pod: Pod, decision: HookDecision, checkpoint: Checkpoint, *, bare: bool = False
 ) -> tuple[AdmissionWarning, ...]:
     """Every warning once, in the order of the checks. `bare` means that nobody makes the pod again."""
-    told = (*_of_hook(pod, decision), *_of_grace(pod, decision, checkpoint), *_of_end(pod, decision, bare=bare))
-    return tuple(dict.fromkeys(told))
+    warnings = (*_of_hook(pod, decision), *_of_grace(pod, decision, checkpoint), *_of_end(pod, decision, bare=bare))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:

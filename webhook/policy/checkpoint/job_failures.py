@@ -199,12 +199,12 @@ def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarn
     workload makes that Job, its author is told the price here, and the author of a Job when it is patched.
     """
     try:
-        told: list[AdmissionWarning] = []
+        warnings: list[AdmissionWarning] = []
         for job in _jobs(tree, row):
             if not (adds and _is_free(job.spec, tree)):
-                told += _said(job, adds=adds)
+                warnings += _said(job, adds=adds)
             elif row.group_kind != JOB:
-                told.append(LOST_NODE)
+                warnings.append(LOST_NODE)
     except Refused:
         return ()
     retries = row.retries
@@ -212,8 +212,8 @@ def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarn
         for path, found in all_at(tree, retries.replicas):
             policy = mapped(found).get("restartPolicy") or retries.default
             if isinstance(policy, str) and policy not in retries.by:
-                told.append(AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind))
-    return tuple(dict.fromkeys(told))
+                warnings.append(AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _jobs(tree: Tree, row: KindRow) -> Iterator[JobSeen]:
@@ -226,10 +226,10 @@ def _jobs(tree: Tree, row: KindRow) -> Iterator[JobSeen]:
         case ("jobset.x-k8s.io", "JobSet") | ("trainer.kubeflow.org", "TrainJob"):
             if row.kind == "TrainJob":
                 spec, place = mapped(at(tree, "runtime.spec.template.spec")), "runtime"
-            held = view(spec, _Holder)
-            for index, each in enumerate(held.replicated_jobs):
+            holder = view(spec, _Holder)
+            for index, each in enumerate(holder.replicated_jobs):
                 path = f"{place}.replicatedJobs[{index}].template.spec"
-                yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=held.failure_policy)
+                yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=holder.failure_policy)
 
 
 _REASONS = {"FailJob": "PodFailurePolicy", "FailIndex": "FailedIndexes"}

@@ -172,8 +172,8 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
     also where a wrapper holds one. Shards do so too, but the next try of each has its index.
     """
     whole = gang_among(owners)
-    held = owners[: owners.index(whole)] if whole is not None and whole.row.wraps else ()
-    program = gang_among(held) if held else whole
+    wrapped = owners[: owners.index(whole)] if whole is not None and whole.row.wraps else ()
+    program = gang_among(wrapped) if wrapped else whole
     if whole is None or program is None or program.row.usual is WorkloadType.INTERACTIVE:
         return ""
     if whole.uid.startswith(FROM_FILE):

@@ -62,7 +62,7 @@ LEAST = 5 * MINUTE
 """GPU-seconds at risk that still are boost 0. Each boost stands for twice the work of the one below."""
 MOST = 16
 """The highest boost. Its work is 5,461 GPU-hours."""
-SAVES_APART = 5 * MINUTE
+SAME_SAVE = 5 * MINUTE
 """A save that comes sooner after the one that is written stays unwritten."""
 
 
@@ -82,7 +82,7 @@ def boost(gpu_seconds: float, written: int, room: int) -> int:
 
 def save_time(saved: float, written: float) -> float:
     """When a pod has saved last, in whole seconds; what is `written` stays while it is about the same time."""
-    return written if abs(saved - written) < SAVES_APART else floor(saved)
+    return written if abs(saved - written) < SAME_SAVE else floor(saved)
 
 
 Saved = Literal["saved", "not-saved", "nothing-listens", "hook-ended", "no-hook", "unknown"]
@@ -96,7 +96,7 @@ IN_WORDS: dict[Saved, str] = {
     "unknown": "nothing tells whether it saved",
 }
 
-_TOLD = re.compile(
+_OUTCOME_LINE = re.compile(
     r"^gpu-tiers: (?:saved in (\d+) s|(not saved in \d+ s)|(the save failed)|(nothing listens))$", re.MULTILINE
 )
 """What the hooks write into the termination message (hook_kinds.py); a program may write there too."""
@@ -156,9 +156,9 @@ def last_save(end: ContainerEnd) -> tuple[int, int] | None:
 
 
 def _progress(end: ContainerEnd) -> _Progress | None:
-    told = _PROGRESS.findall(end.message)
+    lines = _PROGRESS.findall(end.message)
     try:
-        return msgspec.json.decode(told[-1], type=_Progress) if told else None
+        return msgspec.json.decode(lines[-1], type=_Progress) if lines else None
     except msgspec.DecodeError:
         return None
 
@@ -168,9 +168,9 @@ def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float |
 
     The file hook tells how many seconds a save took from when it was asked for: that was `asked_at`.
     """
-    told = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
-    if told:
-        return min(told, key=lambda each: each.at)
+    saves = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
+    if saves:
+        return min(saves, key=lambda each: each.at)
     if outcome.saved == "saved" and outcome.seconds is not None and asked_at is not None:
         return LastSave(None, asked_at + outcome.seconds)
     return None
@@ -186,18 +186,18 @@ def outcome_of(
     whether all containers were seen to have ended. One that ended with 0 was done, and had no hook run. Any other that
     tells nothing may have crashed before, or have written over what its hook told.
     """
-    told, lines = [], [(end, found) for end in ends.values() for found in _TOLD.finditer(end.message)]
+    outcomes, lines = [], [(end, found) for end in ends.values() for found in _OUTCOME_LINE.finditer(end.message)]
     for end, found in lines:
         seconds, late, save_failed, _ = found.groups()
         if seconds is not None:
             step, before_end = last_save(end) or (None, None)
-            told.append(Outcome("saved", int(seconds), step=step, before_end=before_end))
+            outcomes.append(Outcome("saved", int(seconds), step=step, before_end=before_end))
         else:
-            told.append(LATE if late else SAVE_FAILED if save_failed else Outcome("nothing-listens"))
-    silent = (ends[name] for name in telling if name in ends and not _TOLD.search(ends[name].message))
-    told += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
-    if told:
-        return max(told, key=lambda each: (_BADNESS.index(each.saved), each.seconds or 0))
+            outcomes.append(LATE if late else SAVE_FAILED if save_failed else Outcome("nothing-listens"))
+    silent = (ends[name] for name in telling if name in ends and not _OUTCOME_LINE.search(ends[name].message))
+    outcomes += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
+    if outcomes:
+        return max(outcomes, key=lambda each: (_BADNESS.index(each.saved), each.seconds or 0))
     if not hooked:
         return Outcome("no-hook")
     if failed:

@@ -121,8 +121,8 @@ def _found(node: object, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 def _is_object(node: Tree) -> bool:
     """Tells whether it is a whole object; a reference to one has a name and no spec."""
-    told = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
-    return told and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
+    is_typed = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
+    return is_typed and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
 
 
 def _form_of(node: Tree) -> Form | None:

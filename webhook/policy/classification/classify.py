@@ -69,8 +69,8 @@ def _first(names: Iterable[tuple[str, str]], subject: Subject) -> Hint | None:
 
 def _hints_of(names: Iterable[tuple[str, str]], subject: Subject) -> Iterator[Hint]:
     """The hints of names, each with whose name it is."""
-    hints = ((whose, name_hint(name, ends=subject.ends)) for whose, name in names)
-    return (hint._replace(clue=whose) for whose, hint in hints if hint)
+    hints = ((name_owner, name_hint(name, ends=subject.ends)) for name_owner, name in names)
+    return (hint._replace(clue=name_owner) for name_owner, hint in hints if hint)
 
 
 def by_one_off_task(subject: Subject) -> Hint | None:
@@ -86,8 +86,8 @@ def by_kind(subject: Subject) -> Hint | None:
 
 def by_variable(subject: Subject) -> Hint | None:
     """The first variable whose name tells."""
-    told = (variable_hint(name) for name in subject.variables())
-    return next((hint for hint in told if hint and not (subject.ends and hint.type is WorkloadType.SERVING)), None)
+    hints = (variable_hint(name) for name in subject.variables())
+    return next((hint for hint in hints if hint and not (subject.ends and hint.type is WorkloadType.SERVING)), None)
 
 
 def by_what_is_around(subject: Subject) -> Hint | None:
@@ -100,7 +100,7 @@ def by_what_is_around(subject: Subject) -> Hint | None:
         *(("service account", word) for word in telling(account, _PROGRAM_NAMES)),
         *(("variable", word) for word in begins if word in _PROGRAM_NAMES),
     )
-    return next((Hint(_PROGRAM_NAMES[word], word, clue=whose) for whose, word in words), None)
+    return next((Hint(_PROGRAM_NAMES[word], word, clue=name_owner) for name_owner, word in words), None)
 
 
 @lru_cache(REMEMBERED)
@@ -240,15 +240,15 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
 
     # 2. So does a label that only pods of one type have.
     member, known = not kinds.gang_labels.isdisjoint(pod.metadata.labels), kinds.telling_labels
-    told = [
+    telling = [
         pair
         for labels in (pod.metadata.labels, *(owner.labels for owner in owners))
         for key in known.keys() & labels.keys()
         for pair in known[key]
         if pair[1].value in (None, labels[key])
     ]
-    if told:
-        _, label = min(told)
+    if telling:
+        _, label = min(telling)
         proven = Evidence(label.type, f"its label {label.key}")
         return _unless(Subject.of(pod, owners, member=member), label.unless, proven)
 
@@ -305,8 +305,8 @@ def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Ev
     # 1. Shards by index are batch, whatever their kind's usual use: they wait for one another in no gang.
     shards = next((each for each in subject.owners if each.shards), None)
     if shards is not None:
-        told = f"the usual use of Indexed completions above its parallelism, {shards}"
-        return Evidence(WorkloadType.BATCH, told, Grade.Usual)
+        usual_use = f"the usual use of Indexed completions above its parallelism, {shards}"
+        return Evidence(WorkloadType.BATCH, usual_use, Grade.Usual)
     # 2. The kind of the owner, or a label where that can't be seen.
     if owner is not None:
         return (

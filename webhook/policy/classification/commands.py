@@ -153,14 +153,14 @@ def by_command(subject: Subject) -> Hint | None:
     """The heaviest hint of all commands."""
     texts = list(subject.commands())
     made = subject.ends and bool(subject.owners)  # by a Job, not by a person who wrote restartPolicy: Never
-    told = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
+    hints_of = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
     order = AT_ONCE_AND_ENDS if subject.ends else AT_ONCE
-    hints = (hint for found in told.values() for hint in found)
+    hints = (hint for found in hints_of.values() for hint in found)
     hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
     waits = hint is not None and hint.weight is Weight.WAITS
     if hint is not None and not waits:
         return hint
-    working = [text for text, found in told.items() if not found]  # beside an MPI worker's sshd
+    working = [text for text, found in hints_of.items() if not found]  # beside an MPI worker's sshd
     works = any(map(does_something, working))
     if subject.ends and working and all(map(is_plain, working)) and (works or not waits):
         return Hint(BATCH, working[0].split(" ")[0])  # echo hello, in a Job called training-demo
@@ -267,13 +267,13 @@ def script_type(name: str, *, ends: bool) -> WorkloadType | None:
         return WorkloadType.TRAINING if any(True for _ in telling(name, WORDS.exercises)) else None
     if not _LAST_STEPS.isdisjoint(words):
         return WorkloadType.TRAINING  # prepare_and_train.py
-    told = [WORDS.script_words[word] for word in words if word in WORDS.script_words]
-    trains = told[:1] == [WorkloadType.TRAINING]
-    if not told or (trains and words[0] in WORDS.one_off_verbs):
+    types = [WORDS.script_words[word] for word in words if word in WORDS.script_words]
+    trains = types[:1] == [WorkloadType.TRAINING]
+    if not types or (trains and words[0] in WORDS.one_off_verbs):
         return WorkloadType.BATCH if ends else WorkloadType.SERVING
-    if WorkloadType.SERVING in told and (trains or words[0] in WORDS.one_off_tasks):
+    if WorkloadType.SERVING in types and (trains or words[0] in WORDS.one_off_tasks):
         return WorkloadType.SERVING
-    return told[0]
+    return types[0]
 
 
 def after_its_folder(script: re.Match[str]) -> str:

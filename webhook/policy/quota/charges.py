@@ -249,8 +249,8 @@ def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Cha
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)
     shared = {**shared_by(devices, policy)}
-    for claim, kept in more.items():
-        shared[claim] = shared.get(claim, Decimal(0)) + kept
+    for claim, added in more.items():
+        shared[claim] = shared.get(claim, Decimal(0)) + added
     return Charge(gpus, tier, flavor_of(pod, policy), shared)
 
 

@@ -89,7 +89,7 @@ _NONE = ("0", 0)
 
 def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
     """The GPUs a pod holds, weighted; `devices` are those of its resource claims."""
-    own = sum((held * policy.weights[name] for name, held in asked_of(pod, policy).items()), NOTHING)
+    own = sum((amount * policy.weights[name] for name, amount in asked_of(pod, policy).items()), NOTHING)
     if policy.shares:
         own += share_of(pod, own, policy)
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
@@ -167,8 +167,8 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
     def counter(name: str) -> Callable[[Container, str], Decimal]:
         return lambda container, path: once(container, path).get(name, NOTHING)
 
-    held = {name: peak_request(pod, counter(name)) for name in counted}
-    return policy.weights.beside_cards({name: amount for name, amount in held.items() if amount})
+    amounts = {name: peak_request(pod, counter(name)) for name in counted}
+    return policy.weights.without_cards({name: amount for name, amount in amounts.items() if amount})
 
 
 def _asked_by_container(pod: Pod) -> Iterator[set[str]]:
@@ -254,7 +254,7 @@ def refuse_unlisted(pod: Pod, policy: TierPolicy) -> None:
 def _unlisted(pod: Pod, policy: TierPolicy) -> Iterator[str]:
     weights, asked = policy.weights, tuple(_asked_by_container(pod))
     for name in sorted({name for names in asked for name in names if weights.is_unlisted(name)}):
-        if not all(weights.is_told_by_another(name, names) for names in asked if name in names):
+        if not all(weights.is_described_by_another(name, names) for names in asked if name in names):
             yield name
 
 
@@ -297,7 +297,7 @@ def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
     return Refusal(Reason.CHANGED, "claim-outgrown", "spec.devices", gpus=asked, pod=pod.name, most=most, claim=entry)
 
 
-def kept_by_group(claim: Metadata, asked: Decimal) -> Refusal | None:
+def refusal_of_group_claim(claim: Metadata, asked: Decimal) -> Refusal | None:
     """Why the ResourceClaim of a PodGroup is refused: it is made before its pods, and stays when they are gone."""
     owner = claim.controller
     if owner is None or (owner.group, owner.kind) != POD_GROUP:

@@ -16,7 +16,7 @@ from webhook.policy.workloads.kind_table import KindRow
 
 MOST_PLACES = 20
 """Places of a line that a TenantQuota's status has, the first ones."""
-TOLD = "waits for "
+WAITS_FOR = "waits for "
 """So begins what a pod's condition says once it was told. The API server's own words are of gates alone."""
 
 NOT_OPENED = "GateNotOpened"
@@ -40,7 +40,7 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
     short: str = ""
 
     @property
-    def whose(self) -> tuple[str, str, str]:
+    def same_position(self) -> tuple[str, str, str]:
         return self.namespace, self.uid, self.tier
 
 
@@ -53,7 +53,7 @@ class QueueStatus(msgspec.Struct, frozen=True):
     def of(cls, waiting: Iterable[QueuedWorkload]) -> "QueueStatus":
         """Pods of one workload that follow one another have one place: 50 replicas of a Deployment are no line."""
         places = []
-        for _, alike in groupby(waiting, key=lambda each: each.whose):
+        for _, alike in groupby(waiting, key=lambda each: each.same_position):
             first, *more = found = list(alike)
             short = next((each.short for each in found if each.short), "")
             pods, gpus = sum(each.pods for each in found), sum((each.gpus for each in found), Decimal(0))

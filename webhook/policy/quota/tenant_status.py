@@ -101,28 +101,28 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
     A condition keeps its time for as long as its status stays.
     """
     # 1. Whether the spec is active, whether its usage is exact, and whether each gang that holds GPUs can run.
-    told = [_ready(found, overlap, policy, count)]
+    conditions = [_ready(found, overlap, policy, count)]
     if count.repairing:
-        told.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
+        conditions.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
     elif count.stale:
         stale = f"pods can't be watched, so those that have ended since still count: {count.stale}"
-        told.append(_condition("Exact", "False", "Stale", stale))
+        conditions.append(_condition("Exact", "False", "Stale", stale))
     else:
-        told.append(_condition("Exact", "True", "Counted", ""))
+        conditions.append(_condition("Exact", "True", "Counted", ""))
     if count.repairing or count.stale:
-        told.append(_condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", ""))
+        conditions.append(_condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", ""))
     elif count.stranded:
-        told.append(_condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded))))
+        conditions.append(_condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded))))
     else:
-        told.append(_condition("GangsWhole", "True", "Whole", ""))
+        conditions.append(_condition("GangsWhole", "True", "Whole", ""))
 
     # 2. Since when each is so.
     before = {each.get("type"): each for each in found.status.get("conditions") or []}
-    for each in told:
+    for each in conditions:
         was = before.get(each["type"], {})
         since = was.get("lastTransitionTime") if was.get("status") == each["status"] else None
         each |= {"observedGeneration": found.generation, "lastTransitionTime": since or now}
-    return {"observedGeneration": found.generation, "conditions": told}
+    return {"observedGeneration": found.generation, "conditions": conditions}
 
 
 _UNTIL_REPAIRED = "until then pods with GPUs are told to try again"
@@ -143,8 +143,8 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
     on_exceed: OnExceed = "Deny" if tenant.demotes and total else tenant.on_exceed
     meanwhile = _MEANWHILE[policy.mode.name]["Hold" if all(row.has_queue for row in over) else on_exceed]
-    told = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
-    return _condition("Ready", "True", "OverQuota", f"{told}; nothing is evicted, and {meanwhile}")
+    usage = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
+    return _condition("Ready", "True", "OverQuota", f"{usage}; nothing is evicted, and {meanwhile}")
 
 
 _MEANWHILE: Mapping[str, Mapping[OnExceed, str]] = data_file(__name__, "meanwhile.yaml")
@@ -219,7 +219,7 @@ def tenant_warnings(
     known = {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}
     usage = {} if tenant.charged_elsewhere else usage_of(tenant)
     return (
-        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
+        *(AdmissionWarning(_IDS[reason], sentence=text) for reason, text in unknown_names(tenant, policy, coming)),
         *(_by_rank(tenant, policy) if known.issuperset(coming) else ()),
         *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
         *(

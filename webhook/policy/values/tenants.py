@@ -110,8 +110,8 @@ class Tenant(msgspec.Struct, frozen=True):
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:
         """Tell whether pods of that tier and flavor do."""
-        held = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
-        return held and not self.charged_elsewhere
+        waits = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
+        return waits and not self.charged_elsewhere
 
     def bounding_every_tier(self) -> Self:
         """With those of its rows alone that no lower tier is a way round."""

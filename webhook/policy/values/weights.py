@@ -62,8 +62,8 @@ def units_of(name: str) -> Decimal | None:
         return HUNDRED
     if _found(table().parts, name):
         return VARIES
-    beside_cards = domain_of(name) in table().with_network_cards and not _found(table().words, name)
-    return SAME if beside_cards and not _found(table().models, name) else None
+    may_be_card = domain_of(name) in table().with_network_cards and not _found(table().words, name)
+    return SAME if may_be_card and not _found(table().models, name) else None
 
 
 def domain_of(name: str) -> str:
@@ -173,50 +173,50 @@ class Weights:
         found = self._classes.get(device_class) or DeviceClass(device_class)
         return self._of_profile(profile or found.profile) if found.may_be_gpus else NOTHING
 
-    def each_once(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    def each_once(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         """The resources of a node, or of a pod with one container, that count, each GPU once."""
-        return self.beside_cards(self.of_container(held))
+        return self.without_cards(self.of_container(amounts))
 
-    def of_container(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    def of_container(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         """The resources that count of those that a container asks for, each GPU once but for possible network cards.
 
         Resources of one domain may describe the same GPUs: beside what stands for them, parts add nothing. Whichever
         comes to most counts, as a scheduler's description does beside the resources of the vendors.
         """
-        if len(held) <= 1:  # nearly always
-            return dict(held)
-        families = self._families({name: count for name, count in held.items() if not self._may_be_a_card(name)})
+        if len(amounts) <= 1:  # nearly always
+            return dict(amounts)
+        families = self._families({name: count for name, count in amounts.items() if not self._may_be_a_card(name)})
         most = {family: self._most(names, self.is_part) for family, names in families.items()}
         described = most.pop("", {})
         vendors = {name: count for names in most.values() for name, count in names.items()}
-        cards = {name: count for name, count in held.items() if self._may_be_a_card(name)}
+        cards = {name: count for name, count in amounts.items() if self._may_be_a_card(name)}
         return {**(described if self._sum(described) > self._sum(vendors) else vendors), **cards}
 
-    def beside_cards(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    def without_cards(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         """The resources of all containers that count: of what may be network cards only what exceeds the GPUs.
 
         The cards may stand in another container than the GPUs.
         """
-        if len(held) <= 1:
-            return dict(held)
-        families = self._families(held).values()
+        if len(amounts) <= 1:
+            return dict(amounts)
+        families = self._families(amounts).values()
         most = (self._most(names, self._may_be_a_card) for names in families)
         return {name: count for names in most for name, count in names.items()}
 
-    def _families(self, held: Mapping[str, Decimal]) -> dict[str, dict[str, Decimal]]:
+    def _families(self, amounts: Mapping[str, Decimal]) -> dict[str, dict[str, Decimal]]:
         families: dict[str, dict[str, Decimal]] = {}
-        for name in sorted(held):
-            families.setdefault(family_of(name), {})[name] = held[name]
+        for name in sorted(amounts):
+            families.setdefault(family_of(name), {})[name] = amounts[name]
         return families
 
-    def _most(self, held: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
+    def _most(self, amounts: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
         """Return what stands for GPUs by itself in one domain, or the one description that comes to more."""
-        counts = {name: count for name, count in held.items() if not describes(name)}
-        others = ({name: count} for name, count in held.items() if describes(name))
+        counts = {name: count for name, count in amounts.items() if not describes(name)}
+        others = ({name: count} for name, count in amounts.items() if describes(name))
         return max((counts, *others), key=self._sum)
 
-    def _sum(self, held: Mapping[str, Decimal]) -> Decimal:
-        return sum((count * self[name] for name, count in held.items()), NOTHING)
+    def _sum(self, amounts: Mapping[str, Decimal]) -> Decimal:
+        return sum((count * self[name] for name, count in amounts.items()), NOTHING)
 
     def gpus(self, name: str, value: object, field: str) -> Decimal:
         """The factor of the weight: the amount of a resource, or the GPUs that a part comes up to.
@@ -233,7 +233,7 @@ class Weights:
         """Tells whether one of it is a GPU, or as many as its weight says, and not a part of one."""
         return self._units(name) in (None, SAME)
 
-    def is_told_by_another(self, name: str, asked: Collection[str]) -> bool:
+    def is_described_by_another(self, name: str, asked: Collection[str]) -> bool:
         """Tells whether it only says how much of a GPU is asked for, and another resource says of how many."""
         units = self._units(name)
         if units is None or units == SAME:

@@ -269,25 +269,25 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
 
         ray.io/cluster is not among them: everything that Ray runs has it.
         """
-        told = [
+        by_kinds = [
             TellingLabel(*label, row.type, row.unless)
             for row in self.rows
             for label in row.labels.items()
             if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items())
         ]
-        ranked = list(enumerate(dict.fromkeys((*told, *_WELL_KNOWN))))
+        ranked = list(enumerate(dict.fromkeys((*by_kinds, *_WELL_KNOWN))))
         return {key: tuple(pair for pair in ranked if pair[1].key == key) for key in {each.key for _, each in ranked}}
 
     @cached_property
     def usual_labels(self) -> Mapping[str, WorkloadType]:
         """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
-        told: dict[str, WorkloadType] = {}
+        usual: dict[str, WorkloadType] = {}
         for row in (each for each in self.rows if each.usual and not each.type):
             for label in row.labels.items():
                 uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
                 if row.usual and uses == {row.usual} and label[1] is None:
-                    told[label[0]] = row.usual
-        return told | {each.key: each.usual for each in POD_LABELS if each.usual}
+                    usual[label[0]] = row.usual
+        return usual | {each.key: each.usual for each in POD_LABELS if each.usual}
 
 
 _MAKES_PODS: Mapping[str, MakesPod] = {

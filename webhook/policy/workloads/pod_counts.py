@@ -273,9 +273,9 @@ def _largest_stage(jobs: list[Tree]) -> list[Tree]:
         return jobs
     sets = (chosen for size in range(len(jobs), 0, -1) for chosen in combinations(jobs, size))
     named = ((chosen, {str(each.get("name", "")) for each in chosen}) for chosen in sets)
-    beside = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
+    concurrent = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
     devices = {id(each): _devices(each) for each in jobs}
-    largest = max(beside, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
+    largest = max(concurrent, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
     return list(largest)
 
 

@@ -152,7 +152,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         labels=metadata.labels,
         annotations=metadata.annotations,
         members=members[:MOST_TEMPLATES],
-        type=next((told for path, told in row.fields.items() if at(tree, path)), None),
+        type=next((value for path, value in row.fields.items() if at(tree, path)), None),
         runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
         brings_gpus=brings,
         class_name=class_named(tree, row),
@@ -244,9 +244,9 @@ def manager_elsewhere(tree: Tree, row: KindRow) -> str:
 def has_ended(tree: Tree) -> bool:
     """Tells whether a workload makes no pods any more."""
     conditions = (mapped(each) for each in listed(at(tree, "status.conditions")))
-    told = [each.get("type") for each in conditions if each.get("status") == "True"]
+    true_types = [each.get("type") for each in conditions if each.get("status") == "True"]
     phases = [at(tree, place) for place in PHASES]
-    return any(isinstance(each, str) and each in ENDED_CONDITIONS for each in told) or any(
+    return any(isinstance(each, str) and each in ENDED_CONDITIONS for each in true_types) or any(
         isinstance(each, str) and each in ENDED_PHASES for each in phases
     )
 

@@ -148,15 +148,15 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 @rule("policy-not-taken", Severity.ERROR, "read_active_policy", line="policy")
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report why the leader did not take the policy file."""
-    found, told = snapshot.installed, snapshot.installed.published
-    if told is None or not (found.gone or told.problem):
+    found, published = snapshot.installed, snapshot.installed.published
+    if published is None or not (found.gone or published.problem):
         return
-    kept = f"that of {told.since} stays active" if told.since or found.gone else "none is active"
-    what = f"was not taken, {kept}: {clauses_once(told.problem)}"
+    active = f"that of {published.since} stays active" if published.since or found.gone else "none is active"
+    what = f"was not taken, {active}: {clauses_once(published.problem)}"
     if found.gone:
-        what = f"does not exist, so no new replica can start; {kept}"
-    elif told.digest == digest_of(found.file):
-        what = f"active since {told.since}, but not as it should be: {clauses_once(told.problem)}"
+        what = f"does not exist, so no new replica can start; {active}"
+    elif published.digest == digest_of(found.file):
+        what = f"active since {published.since}, but not as it should be: {clauses_once(published.problem)}"
     yield Mistake(f"ConfigMap {found.where}", what)
 
 

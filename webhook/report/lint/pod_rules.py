@@ -111,9 +111,9 @@ def gated_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for budget in (each for each in snapshot.budgets if not each.allowed):
         pods = snapshot.pods_by_namespace.get(budget.namespace, ())
         covered = [pod for pod in pods if budget.covers(pod.namespace, pod.labels)]
-        held, running = sum(pod.held for pod in covered), sum(bool(pod.node) for pod in covered)
-        if held and running:
-            what = f"{number_of(held, 'pod')} that wait{'s' if held == 1 else ''} for quota"
+        queued, running = sum(pod.held for pod in covered), sum(bool(pod.node) for pod in covered)
+        if queued and running:
+            what = f"{number_of(queued, 'pod')} that wait{'s' if queued == 1 else ''} for quota"
             spared = f"{number_of(running, 'pod')} that run{'s' if running == 1 else ''}"
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", f"{what}, so it spares {spared}")
 

@@ -102,8 +102,8 @@ class Audited(ObjectVerdict, frozen=True, kw_only=True):
 def with_another_class(found: Audited) -> list[PodsAlike]:
     """Return pods that gpu-tiers has seen and that run otherwise than new ones would, except demoted ones."""
     due = found.classes
-    held_to_it = (each for each in found.existing if due and each.marked and not each.demoted)
-    return [each for each in held_to_it if due.get(each.class_name) != each.priority]
+    expected = (each for each in found.existing if due and each.marked and not each.demoted)
+    return [each for each in expected if due.get(each.class_name) != each.priority]
 
 
 def without_hook(found: Audited) -> list[PodsAlike]:

@@ -98,9 +98,9 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     grouped = {uid for pod in snapshot.pods if pod.group for uid in (pod.gang, pod.owner.uid if pod.owner else "")}
     gangs = [gang for gang in snapshot.gangs if gang.uid not in grouped and not gang.shards]
     for tier in snapshot.policy.tiers:
-        held = [str(gang) for gang in gangs if any(each.tier == tier.name for each in gang.charges)]
-        if held and tier.preemption_policy == NEVER:
-            what = f"evicts nobody, and holds {number_of(len(held), 'gang')}: {some_of(held)}"
+        tier_gangs = [str(gang) for gang in gangs if any(each.tier == tier.name for each in gang.charges)]
+        if tier_gangs and tier.preemption_policy == NEVER:
+            what = f"evicts nobody, and holds {number_of(len(tier_gangs), 'gang')}: {some_of(tier_gangs)}"
             yield Mistake(f"tier {tier.name}", what)
 
 
@@ -133,8 +133,8 @@ def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     evicts = {each.name: each.evicts for each in posture_of(snapshot.policy, classes=snapshot.classes).classes}
     for name, live in sorted(snapshot.classes.items()) if snapshot.installed.taken else ():
         if live.ours and snapshot.policy.tiers.of_class(name) is None:
-            whom = ", ".join(evicts.get(name, ())) or "no tier"
-            what = f"value {live.value}, of a tier that the policy no longer has: evicts {whom}{_borne(name, snapshot)}"
+            tiers = ", ".join(evicts.get(name, ())) or "no tier"
+            what = f"value {live.value}, of a tier that the policy has dropped: evicts {tiers}{_borne(name, snapshot)}"
             yield Mistake(f"PriorityClass/{name}", what)
 
 

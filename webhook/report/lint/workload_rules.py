@@ -98,7 +98,7 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
 @of_each
 def unknown_key(found: Audited, _: TierPolicy) -> str:
     """Find unknown keys of the workload or its templates: the warning at its creation may have gone unread."""
-    return "; ".join(warning_words(each) for each in found.told if each.id == "unknown-key")
+    return "; ".join(warning_words(each) for each in found.shown_warnings if each.id == "unknown-key")
 
 
 @rule("demand-over-quota", Severity.WARNING, "workloads")

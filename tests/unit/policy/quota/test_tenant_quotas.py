@@ -8,7 +8,7 @@ import pytest
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota, watched_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 
 def quota(**spec: object) -> dict:
@@ -112,7 +112,7 @@ def test_what_is_left_out_limits_nothing():
 def test_a_broken_one_says_where(spec, sentence):
     with pytest.raises(Refused) as refused:
         read_tenant(quota(**spec))
-    assert sentence in told(refused.value)
+    assert sentence in problem_text(refused.value)
 
 
 def test_a_broken_object_is_still_an_object():
