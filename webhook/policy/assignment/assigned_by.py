@@ -1,7 +1,7 @@
-"""The annotation that says on an object by what it got its tier: how it is written, and how it is read again.
+"""Reads and writes the annotation that says how an object got its tier.
 
-It stands there for as long as the object lives, and anybody can write it. Other code asks what is read here, and looks
-at no text. Earlier versions wrote the same line.
+The annotation stays for as long as the object lives, and anybody can write it. Other code uses the parsed value and
+reads no text. Earlier versions wrote the same line.
 """
 
 import re
@@ -24,7 +24,7 @@ _UNCHANGED_CLASS = REASONS["class-kept"].partition("{")[0]
 
 
 class AssignedBy(msgspec.Struct, frozen=True):
-    """The step that decided, its reason in words, and the tiers between which the object was demoted, "" for none."""
+    """The step that decided, its reason in words, and the tiers of a demotion ("" for none)."""
 
     step: str
     reason: str
@@ -53,19 +53,19 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
 
 def assigned_by(assignment: Assignment) -> AssignedBy:
-    """Return what is to be written of an assignment."""
+    """Return the annotation's value for an assignment."""
     higher, tier = assignment.demoted_from or "", assignment.tier
     lower = tier.name if higher and tier else ""
     return AssignedBy(assignment.step, sentence(assignment.reason), higher, lower)
 
 
 def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
-    """What stands on an object; None where nothing does, or nothing that gpu-tiers would write."""
+    """Return the parsed annotation of an object; None if it has none that gpu-tiers would write."""
     return parsed(annotations.get(ASSIGNED_BY, ""))
 
 
 def parsed(text: str) -> AssignedBy | None:
-    """The annotation's text, read."""
+    """Parse the annotation's text."""
     line = _LINE.fullmatch(text)
     if line is None:
         return None
