@@ -88,8 +88,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def names_node(self) -> bool:
-        """Tell whether one of its GPU pods names a node. The API server accepts no gate on those, so they can't be
-        queued."""
+        """Tell whether one of its GPU pods names a node: it can't be queued, because it takes no gate."""
         return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
 
     @property

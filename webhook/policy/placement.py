@@ -53,8 +53,7 @@ class GangLabel(msgspec.Struct, frozen=True):
 
 
 def gang_label_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: KindTable) -> GangLabel | None:
-    """Return the gang of a pod with these labels, its owners the nearest first; None without a label that identifies
-    it."""
+    """Return the gang of a pod with these labels, its owners the nearest first; None if no label identifies it."""
     for key, size in _candidates(owners, kinds):
         narrower = _NARROWER.get(key, key)
         if narrower in labels:

@@ -65,8 +65,7 @@ def by_group(asked: TierRequest) -> Assignment | None:
 
 
 def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
-    """Tell whether a pod's class is that of the group's tier, or yields to a demotion, to a rule, or as no tier's
-    class."""
+    """Tell whether a pod's class is its group tier's, or yields to a demotion or a rule, or is no tier's."""
     own = asked.policy.tiers.of_class(asked.class_name)
     if not asked.class_name or own == tier or (own is not None and own.name == group.demoted_from):
         return True
@@ -230,8 +229,7 @@ def _of_type(evidence: Evidence | None, asked: TierRequest) -> Tier | None:
 
 
 def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | None:
-    """Return the type's tier. Evidence below the policy's raiseBy may lower the tier that applies without it, not raise
-    it."""
+    """Return the type's tier. Evidence below the policy's raiseBy may lower the tier, but not raise it."""
     tier = _of_type(evidence, asked)
     if evidence is None or tier is None:
         return None
@@ -277,8 +275,7 @@ def by_default(asked: TierRequest) -> Assignment:
 
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
-    """Warn of a guess that was not used or leads to the top tier, and of an unknown type, unless a person named the
-    tier."""
+    """Warn of an unknown type, or a guess that was unused or gave the top tier, unless a person named the tier."""
     given = assignment.tier
     if given is None or assignment.asked or not asked.holds_gpus:
         return

@@ -75,8 +75,7 @@ def _hints_of(names: Iterable[tuple[str, str]], subject: Subject) -> Iterator[Hi
 
 
 def by_one_off_task(subject: Subject) -> Hint | None:
-    """Return a name that ends in an evaluation, a benchmark or a test. The word batch doesn't count: it may mean
-    anything."""
+    """Return a name that ends in evaluation, benchmark or test. The word batch doesn't count: it is ambiguous."""
     found = by_name(subject)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
 

@@ -74,8 +74,7 @@ class Hint(NamedTuple):
 
 
 def telling(text: str, table: Collection[str]) -> Iterator[str]:
-    """Yield the words that a table knows, in their order; a pair (code-server) before its parts, without trailing
-    digits."""
+    """Yield the words that a table knows, without trailing digits; a pair (code-server) before its parts."""
     words = [word for word in _BETWEEN.split(text) if word]
     bare = [word.rstrip("0123456789") or word for word in words]
     taken = -1

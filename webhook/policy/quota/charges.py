@@ -138,7 +138,7 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.gpus - sum(self.shared.values(), Decimal(0))
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
-        """Return the tenant's rows that it uses, the narrowest first, because that row is the most useful in a refusal."""
+        """Return the tenant's rows that it uses, the narrowest first: that row is the most useful in a refusal."""
         drawn = (row for row in tenant.rows if row.counts(self.tier, self.flavor))
         return sorted(drawn, key=lambda row: (row.tier is None, row.flavor is None))
 
@@ -227,8 +227,7 @@ def must_queue(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
 def alternatives(
     charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
 ) -> Iterator[tuple[Tier, Decimal | None]]:
-    """Yield tiers in which the charge would fit, with the GPUs left there, None for no limit; `bounds` are further
-    limits."""
+    """Yield tiers in which the charge would fit, with the GPUs left, None for no limit; `bounds` are more limits."""
     for tier in tiers:
         rows = Charge(Decimal(0), tier.name, charge.flavor).rows(tenant)
         lefts = [max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows]
@@ -281,7 +280,7 @@ class GangDemand(msgspec.Struct, frozen=True):
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """Return the charges that are booked for it: one per tier and flavor, and one per charge with a shared claim."""
+        """Return the charges that are booked for it: one per tier and flavor, and one per part with a shared claim."""
         alone = [each.charge for each in self.parts if not each.charge.shared]
         sums: dict[tuple[str | None, str | None], Decimal] = {}
         for each in alone:

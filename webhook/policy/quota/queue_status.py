@@ -51,8 +51,7 @@ class QueueStatus(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, waiting: Iterable[QueuedWorkload]) -> "QueueStatus":
-        """Return the queue. Consecutive pods of one workload share a position: 50 replicas of a Deployment are no
-        queue."""
+        """Return the queue. Consecutive pods of one workload, such as 50 replicas of a Deployment, share a position."""
         places = []
         for _, alike in groupby(waiting, key=lambda each: each.same_position):
             first, *more = found = list(alike)
