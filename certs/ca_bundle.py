@@ -1,4 +1,4 @@
-"""Keeps caBundle right in both webhook configurations, and says whether they are there."""
+"""Keeps caBundle right in both webhook configurations, and reports whether they exist."""
 
 import asyncio
 import base64
@@ -20,7 +20,7 @@ RETRY_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Seen:
-    """A configuration as last seen, None where it is missing; `since` is when its bundle was first seen so."""
+    """A configuration as last seen, None if it is missing; `since` is when its bundle was first seen."""
 
     configuration: Json | None
     since: datetime
@@ -32,7 +32,7 @@ class Seen:
 
     @property
     def registered(self) -> bool:
-        """Tells whether the API server calls anything by this configuration."""
+        """Tell whether the API server calls any webhook by this configuration."""
         return bool(self.webhooks)
 
     @property
@@ -45,9 +45,9 @@ class Seen:
 class WebhookConfigurations:
     """The Mutating- and the ValidatingWebhookConfiguration of one name.
 
-    `wanted` gives the CA bundle (PEM) to keep in every entry; without it the configurations are only watched,
-    for cert-manager's cainjector writes them. A `helm upgrade` may reset caBundle: a watch notices at once,
-    and every `every` seconds all is compared again.
+    `wanted` returns the CA bundle (PEM) for every entry. Without it the configurations are only watched, because
+    cert-manager's cainjector writes them. A `helm upgrade` may reset caBundle: a watch notices that at once, and
+    everything is compared again every `every` seconds.
     """
 
     objects: Objects
@@ -64,13 +64,13 @@ class WebhookConfigurations:
 
     @property
     def registered(self) -> bool:
-        """Tells whether both configurations have webhooks: else requests pass unseen."""
+        """Tell whether both configurations have webhooks. Without them, requests pass unseen."""
         return all(kind in self._seen and self._seen[kind].registered for kind in KINDS)
 
     def trusted_since(self, bundle: bytes) -> datetime | None:
-        """Since when every entry of both configurations carries exactly this bundle; None while one does not.
+        """Return since when every entry of both configurations has exactly this bundle; None while one does not.
 
-        A missing configuration counts as carrying it: nobody calls by it, and it gets the bundle when it returns.
+        A missing configuration counts as having it, because nobody calls by it, and it gets the bundle when it returns.
         """
         encoded = frozenset({_encoded(bundle)})
         seen = [self._seen.get(kind) for kind in KINDS]
@@ -78,7 +78,7 @@ class WebhookConfigurations:
         return max(times) if len(times) == len(KINDS) else None
 
     async def check(self) -> None:
-        """Compare both now, and write what differs. Raises CertificateError."""
+        """Compare both now, and write the differences. Raises CertificateError."""
         for kind in KINDS:
             await self._check(kind)
 
@@ -99,13 +99,13 @@ class WebhookConfigurations:
                 await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _check(self, kind: str) -> str | None:
-        """Compare one, write what differs; its resourceVersion, None where it is missing."""
+        """Compare one, write the differences, and return its resourceVersion; None if it is missing."""
         async with self._one_check_at_a_time:
             found = await self.objects.get(f"{GROUP}/{kind}", self.name)
             if self.wanted is not None and found is not None:
-                # The patch tests the resourceVersion: entries have no key but their place in the list. And because the
-                # wanted bundle is read after the configuration, a replica that still knows only the old CA can't
-                # overwrite the bundle that another has just written.
+                # The patch tests the resourceVersion, because entries have no key but their position in the list. The
+                # wanted bundle is read after the configuration, so a replica that knows only the old CA can't overwrite
+                # the bundle that another replica has just written.
                 operations, about = corrections(found, _encoded(await self.wanted())), {"kind": kind, "name": self.name}
                 try:
                     if operations:
@@ -130,7 +130,7 @@ class WebhookConfigurations:
 
 
 def corrections(configuration: Json, ca_bundle: str) -> JsonPatch:
-    """The JSON patch that gives each entry this caBundle (base64); empty where all carry it."""
+    """Return the JSON patch that gives each entry this caBundle (base64); empty if all have it."""
     webhooks = configuration.get("webhooks") or ()
     operations: JsonPatch = [
         {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": ca_bundle}

@@ -1,4 +1,4 @@
-"""The verdict on one object with all that comes of it: what review, test, diff, audit and explain say in common."""
+"""The verdict on one object and on its pods, shared by review, test, diff, audit and explain."""
 
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,7 @@ NONE = "none"
 
 
 class VerdictName(StrEnum):
-    """What becomes of an object. It is denied where any pod that comes of it is, and demoted likewise."""
+    """The verdict's name. An object is denied if any of its pods is, and demoted likewise."""
 
     ALLOWED = "Allowed"
     DEMOTED = "Demoted"
@@ -34,11 +34,11 @@ class HookDue(Shown, frozen=True):
 
 
 class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of one object, judged by itself as if it were created now in Enforce.
+    """The verdict on one object, judged by itself as if it were created now in Enforce.
 
-    `tiers` are several only where its kind is unknown and its parts differ, and `assignment` is the one that decides.
-    `message` is the first refusal with its `reason`, "" where there is none. `hooks` are those of its pods. `source` is
-    its place in a file, "" in a cluster. `adoption`: no tier evicts yet.
+    `tiers` are several only if its kind is unknown and its parts differ, and `assignment` is the one that decides.
+    `message` is the first refusal with its `reason`, "" for none. `hooks` are those of its pods. `source` is its place
+    in a file, "" in a cluster. `adoption`: no tier evicts yet.
     """
 
     kind: str

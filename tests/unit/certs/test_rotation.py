@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.make import Lifetimes, key_pem, make_ca, make_leaf, service_names, utc_now
-from certs.self_managed import Step, Stored, advance, certificates_in, data_of
+from certs.self_managed import Step, StoredPairs, advance, certificates_in, data_of
 from certs.source import Bundle, bundle_of
 
 NAMES = service_names("gpu-tiers", "gpu-system")
@@ -25,7 +25,7 @@ def days(number: float) -> timedelta:
 class Secret:
     """A Secret as the replicas would keep it, seen at the moments that a test names."""
 
-    stored: Stored = field(default_factory=Stored)
+    stored: StoredPairs = field(default_factory=StoredPairs)
 
     def at(self, now: datetime, *, trusted: bool = False, names: tuple[str, ...] = NAMES) -> Step:
         step = advance(self.stored, now=now, names=names, lifetimes=Lifetimes(), trusted=trusted)

@@ -129,7 +129,7 @@ class Tenant(msgspec.Struct, frozen=True):
         return ceiling is None or tier.value <= ceiling
 
     def ceiling(self, tiers: Tiers) -> int | None:
-        """Return the highest priority value that the tenant may use; None without a ceiling, 0 if nothing is allowed."""
+        """Return the highest priority value that the tenant may use; None without a ceiling, 0 if none is allowed."""
         if self.allowed_tiers is None and self.max_tier is None:
             return None
         named = self.allowed_tiers if self.allowed_tiers is not None else (self.max_tier or "",)

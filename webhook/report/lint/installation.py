@@ -1,4 +1,4 @@
-"""Rules about the installation: how the API server asks gpu-tiers, who else it asks, and whether the webhook runs."""
+"""Rules about the installation: how the API server asks gpu-tiers and other webhooks, and whether the webhook runs."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,7 +23,7 @@ GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev", "resourceclaims.validate
 
 @rule("webhook-missing", Severity.ERROR, "configurations", line="registered")
 def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find the kind of configuration of which there is none of gpu-tiers: it needs both."""
+    """Find the kind of configuration that gpu-tiers lacks: it needs both."""
     for kind, lacks in without(missing_kinds(snapshot.configurations)):
         yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
 
@@ -89,7 +89,7 @@ def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
 
 
 SOON = timedelta(days=14)
-"""A certificate that nobody has renewed by then: gpu-tiers renews its own 30 days before, cert-manager too."""
+"""The time before expiry in which a renewal is overdue: gpu-tiers renews its own 30 days before, cert-manager too."""
 
 
 @rule("certificate-expired", Severity.ERROR, "certificates", line="certificates")
@@ -110,7 +110,7 @@ def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("ca-expires", Severity.ERROR, "configurations", line="certificates")
 def ca_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a CA in caBundle that expires soon. While a CA is replaced there are two, and the old one may end."""
+    """Find a CA in caBundle that expires soon. During a replacement there are two, and the old one may end."""
     for where in dict.fromkeys(each.where for each in snapshot.certificates if each.ca):
         last = max((each for each in snapshot.certificates if each.where == where), key=lambda each: each.not_after)
         if last.not_after - snapshot.now < SOON:
@@ -137,7 +137,7 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     asked = snapshot.dry_run
     missing = [each for each in WEBHOOKS if each not in {mark.webhook for mark in asked.marks}]
     if missing:
-        # The API server tells nobody how a call under Ignore ended: only the time shows it.
+        # The API server reports no result of a call under Ignore: only the time shows it.
         why = "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
         if asked.seconds >= A_WAIT:
             why = "it waited for an answer: replicas hang, or the way to them is closed"
@@ -172,7 +172,7 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("replica-differs", Severity.WARNING, "read_active_policy", "replica", line="replica")
 def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Compare the replica that answered with the leader; other replicas are not known."""
+    """Compare the replica that answered with the leader; other replicas are unknown."""
     replica, published = snapshot.replica, snapshot.installed.published
     if replica is None or published is None:
         return
@@ -185,7 +185,7 @@ def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("no-leader", Severity.ERROR, "leader", line="leader")
 def no_leader(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a Lease that nobody renews. It is watched for as long as it lasts, so no clocks are compared."""
+    """Find a Lease that nobody renews. It is watched for its whole duration, so no clocks are compared."""
     if not snapshot.leader:
         yield Mistake(f"Lease {snapshot.installed.where}", "no replica renews it")
 
@@ -202,7 +202,7 @@ def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("watches-silent", Severity.WARNING, "replica", line="replica")
 def watches_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a watch of the replica that answered which has said nothing for too long."""
+    """Find a watch of the replica that answered without an event for too long."""
     replica = snapshot.replica
     if replica is not None and replica.watches > OLDEST_WATCH:
         yield Mistake(f"replica {replica.replica}", f"a watch has said nothing for {replica.watches} s")
