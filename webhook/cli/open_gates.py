@@ -1,4 +1,4 @@
-"""`gpu-tiers open-gates`: lets all pods go that wait for quota, where gpu-tiers does not or is to go away."""
+"""`gpu-tiers open-gates`: starts all queued pods, if gpu-tiers does not work or is to be removed."""
 
 import asyncio
 import re
@@ -16,9 +16,9 @@ from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
 from webhook.objects.view import Tree
 
 AT_ONCE = 8
-"""Gates that are opened at a time: more would keep the API server busy while schedulers need it."""
+"""Gates that are opened at a time. More would keep the API server busy while schedulers need it."""
 PAUSE_SECONDS = 1.0
-"""Between two attempts."""
+"""The seconds between two attempts."""
 GUARDED = (
     "The policy {policy} keeps the gates shut to everybody but gpu-tiers. Let it only note who opens them, and ask "
     "again in some seconds: kubectl patch validatingadmissionpolicybinding {binding} --type=merge "
@@ -73,7 +73,7 @@ async def _count(target: Target, namespace: str | None) -> int:
 async def _open_all(target: Target, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
     """Return how many were opened, and why others were not.
 
-    An API server applies a policy for some seconds after it was deleted, so refused gates are tried again.
+    An API server applies a policy for some seconds after its deletion, so refused gates are tried again.
     """
     opened, end, slots = 0, time.monotonic() + wait_seconds, asyncio.Semaphore(AT_ONCE)
     async with target.client() as client:
@@ -90,9 +90,9 @@ async def _open_all(target: Target, namespace: str | None, wait_seconds: float) 
 
 
 async def _gated(client: Client, namespace: str | None) -> list[str]:
-    """Return the paths of the gated pods, the highest priority first: pods are scheduled in this order.
+    """Return the paths of the gated pods, the highest priority first, because pods are scheduled in this order.
 
-    Only paths are kept: there may be thousands, and an uninstall has as little memory as the webhook.
+    Only paths are stored, because there may be thousands, and an uninstall has as little memory as the webhook.
     """
     where, gated = path("v1", "pods", namespace), []
     async for raw in listed_objects(client.list_pages(where, {"fieldSelector": "spec.nodeName="})):

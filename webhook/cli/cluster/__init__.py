@@ -1,1 +1,1 @@
-"""How a command finds its cluster, and reads what it has to know: as far as the person may."""
+"""How a command finds its cluster, and reads it as far as the user may."""

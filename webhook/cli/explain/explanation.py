@@ -1,6 +1,6 @@
-"""Puts an explanation together: the webhook's own code asked about the object as if it were created now.
+"""Makes an explanation: the webhook's own code judges the object as if it were created now.
 
-A pod that comes in the place of another finds the room that this one leaves.
+A pod that replaces another one finds the room of that one.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod as it would be created: the one that was asked about, or one of a workload's template."""
+    """A pod as it would be created: the given one, or one of a workload's template."""
 
     finding: Finding
     pod: Pod
@@ -55,13 +55,13 @@ class NewPod:
 
     @property
     def weight(self) -> Decimal:
-        """The GPUs of all pods like it."""
+        """Return the GPUs of all pods like it."""
         charge = self.decision.charge if self.decision else None
         return charge.gpus * self.finding.count if charge else Decimal(0)
 
 
 async def explained(asked: AskedCluster, tree: Tree) -> Explained:
-    """The explanation of a pod or of a workload of the cluster. Raises ApiError."""
+    """Return the explanation of a pod or of a workload of the cluster. Raises ApiError."""
     document = Document("the cluster", tree)
     is_pod = document.group_kind == POD
     new = Document("the cluster", as_new(tree)) if is_pod else document
@@ -109,7 +109,7 @@ async def _judged(
     refusal = refusal_of(finding, booked=there.gang is not None)
     let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
     home = await asked.cluster.known.namespace(document.namespace)
-    # The webhook warns of a workload's pods as that is applied; whoever asks about one of them reads it too.
+    # The webhook warns of a workload's pods when it is applied; a question about one of them shows the warnings too.
     of_eviction = eviction_warnings(decided) if decided else ()
     said = verdict.as_fields() | {
         "judged": True,
@@ -146,7 +146,7 @@ def _main(parts: list[NewPod]) -> NewPod | None:
 
 
 def has_all_pods(document: Document, exist: int, due: int) -> bool:
-    """Tell whether a workload has all the pods that are `due`, so that its next one replaces one that is there."""
+    """Tell whether a workload has all the pods that are `due`, so that its next pod replaces an existing one."""
     status = document.tree.get("status") or {}
     if document.group == "apps" and "replicas" in status:
         exist = min(exist, status.get("updatedReplicas", 0))  # the others are of an old template
@@ -173,7 +173,7 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
 
 
 def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
-    """Return what a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
+    """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room and an empty queue."""
     charge = decided.charge if decided else None
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return ""
@@ -199,9 +199,9 @@ def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangS
 
 
 def next_finding(now: Finding, in_its_place: Finding) -> Finding:
-    """The finding that tells of the pod that comes for another one, which is there `now`.
+    """Return the finding about the pod that replaces another one, which exists `now`.
 
-    Where it has no room even in that one's place, it is told what its tenant uses now, as the table of the rows says.
+    If it has no room even in that one's place, its refusal shows the present usage, as the table of the rows does.
     """
     first = next(_refused(in_its_place), None)
     return now if first and first.over_quota else in_its_place
@@ -214,7 +214,7 @@ def refusal_of(finding: Finding, *, booked: bool) -> str:
 
 
 def _refused(finding: Finding) -> Iterator[Verdict]:
-    """The refusals of its next pods; a workload that is stored needs no room for all of them at once."""
+    """Yield the refusals of its next pods; a stored workload needs no room for all of them at once."""
     at_once = finding.parts and finding.verdict.over_quota
     verdicts = (each.verdict for each in (finding.parts if at_once else (finding, *finding.parts)))
     return (each for each in verdicts if each.refusal)
@@ -254,7 +254,7 @@ def tier_changes(
 
 
 def kubectl_name(kind: GroupKind, name: str) -> str:
-    """Write a name such as job/train, pytorchjob.kubeflow.org/train."""
+    """Return a name such as job/train, pytorchjob.kubeflow.org/train."""
     word = kind.kind.lower()
     return f"{word}/{name}" if kind.group in _BUILT_IN_GROUPS else f"{word}.{kind.group}/{name}"
 
@@ -271,7 +271,7 @@ def _default_of(assignment: Assignment, default_tier: str) -> str:
 
 
 def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
-    """The hook that it would get, and whether the pod has it that is `there`."""
+    """Return the hook that it would get, and whether the existing pod `there` has it."""
     hook = part.decision.hook if part.decision else None
     if hook is None or hook.plan is None:
         return HookShown(why_not=sentence(hook.why_not) if hook and hook.why_not else "", template=part.finding.path)
@@ -312,7 +312,7 @@ def pods_now(pods: Iterable[Tree], tiers: Tiers) -> Iterator[PodsNow]:
 
 
 def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> GangShown | None:
-    """The gang of one of these uids that holds a charge as a whole; None where none does."""
+    """Return the gang of one of these uids that is charged as a whole; None if none is."""
     gang = next((each for (home, uid), each in account.gangs.items() if home == namespace and uid in uids), None)
     if gang is None:
         return None
@@ -334,12 +334,12 @@ def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
 
 
 def evicted_first(pods: Iterable[Tree]) -> Tree | None:
-    """Return the pod whose GPUs are free first, because it ranks lowest; None where none runs."""
+    """Return the pod whose GPUs are free first, because it ranks lowest; None if none runs."""
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
 async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
-    """Return a judge of the cluster as it is now, except that this pod, which counts by itself, uses nothing."""
+    """Return a judge of the cluster as it is now, without the usage of this singly charged pod."""
     found = view(pod, Pod)
     try:
         home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
@@ -356,7 +356,7 @@ async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
 
 
 async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
-    """Return a pod's charge on the flavor of its node: without a node it counts on each flavor that it may land on."""
+    """Return a pod's charge on the flavor of its node, because without a node it counts on each possible flavor."""
     if not (asked.policy.flavors and pod.spec.node_name):
         return charge
     lost = "on which flavor its pods run"
@@ -367,7 +367,7 @@ async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
 
 
 def account_without(account: Account, uid: str, charge: Charge) -> Account:
-    """Return the account without a pod, which is listed by itself or among the sum of its tier's pods.
+    """Return the account without a pod, which is listed by itself or in the sum of its tier's pods.
 
     GPUs that the pod shares stay with the other pods.
     """

@@ -1,7 +1,8 @@
 """`gpu-tiers test`: whether a policy does what its tests expect.
 
-1. `cases_of` makes the cases of a suite ready: the policy, the cluster, the object that is applied, what others hold.
-2. Each is judged and compared. 3. `report` says what differs.
+1. `cases_of` prepares the cases of a suite: the policy, the cluster, the applied object, the usage of others.
+2. Each is judged and compared.
+3. `report` shows the differences.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 
 class SuiteCase(msgspec.Struct, frozen=True):
-    """One case, ready to be judged. `where` is its file and line, `held` a pod for each row in use."""
+    """One case, ready to be judged. `where` is its file and line, `holdings` a pod for each row in use."""
 
     suite: Suite
     fields: CaseSection
@@ -58,7 +59,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
     except ConfigError as error:
         raise _at(f"{suite.at(field)}: {field}", error) from None
 
-    # 2. What the tenants' files hold. It is read once, so that a mistake is reported once.
+    # 2. The tenants' files. They are read once, so that a mistake is reported once.
     world: list[Document] = []
     for number, tenants in enumerate(suite.fields.tenants):
         try:
@@ -72,7 +73,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
 
 
 def _at(where: str, problem: Exception) -> BadInput:
-    """The problem, each of its lines with the place."""
+    """Return the problem, each of its lines with the place."""
     return BadInput("\n".join(f"{where}: {line}" for line in str(problem).splitlines()))
 
 
@@ -104,12 +105,12 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
 
 
 def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
-    """The other objects of the file, and the object that is judged."""
+    """Return the other objects of the file, and the object that is judged."""
     if isinstance(case.workload, dict):
         found: tuple[Document, ...] = (Document.of(where, case.workload),)
     else:
         found = read_documents(suite.file.parent / case.workload)
-    # The object of that name, else the only workload.
+    # The object of that name, or the only workload.
     ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
     there = [each for each in found if each.group_kind in ours] or [each for each in found if not is_fact(each)]
     if case.object is not None:
@@ -172,7 +173,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case: it has passed if nothing differs."""
+    """The result of a case: it has passed if nothing differs."""
 
     case: SuiteCase
     verdict: ObjectVerdict
@@ -252,7 +253,7 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
             yield Difference(field, wanted, found)
     if expect.message is not None and verdict.message and expect.message not in verdict.message:
         yield Difference("message", expect.message, verdict.message)
-    # each warning is one of those expected, by its id or a part of its text, and none is missing
+    # Each warning is an expected one, by its id or a part of its text, and none is missing.
     wanted, given = expect.warnings or (), verdict.shown_warnings
     as_expected = all(any(_is(each, warning) for warning in given) for each in wanted) and all(
         any(_is(each, warning) for each in wanted) for warning in given
@@ -266,7 +267,7 @@ def _is(wanted: str, warning: AdmissionWarning) -> bool:
 
 
 def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
-    """Return the cases in a table, then each failure with what was expected and what was said, and a summary.
+    """Return the cases in a table, then each failure with the expected and the actual value, and a summary.
 
     The summary is such as: `12 cases in 2 suites: 11 passed, 1 failed`.
     """

@@ -42,7 +42,7 @@ from webhook.report.waiting import (
 
 
 async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
-    """The answer about a pod. Raises ApiError."""
+    """Return the answer about a pod. Raises ApiError."""
     pod, stands = view(document.tree, Pod), standing(document.tree)
     tier = asked.policy.tiers.of_class(pod.spec.priority_class_name)
     found = WhyPending(
@@ -62,7 +62,7 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
 
 
 async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, ...]:
-    """Sentences on the pods that their Job does not replace because their node is lost."""
+    """Return sentences on the pods that their Job does not replace because their node is lost."""
     ending = [_ending(pod) for pod in pods if standing(pod).state == "ending"]
     if not any(each.job and each.node for each in ending):
         return ()
@@ -84,13 +84,13 @@ def _ending(tree: Tree) -> PodSummary:
 
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
-    """The answer about a pod that is not there: by whom it was evicted; None where nothing tells of that."""
+    """Return the answer about a deleted pod: its evictor; None if unknown."""
     evicted = await eviction_of_pod(asked, namespace, pod)
     return WhyPending(f"Pod/{pod}", namespace, (f"It is gone: {evicted}.",)) if evicted else None
 
 
 async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...]:
-    """A sentence with Kueue's own; none where it says nothing, or is not there."""
+    """Return a sentence with Kueue's own; none if Kueue says nothing, or is not installed."""
     uids = {document.uid, *(each.get("uid", "") for each in document.metadata.get("ownerReferences") or ())}
     try:
         served = await resources_of(asked.reader.client, {"kueue.x-k8s.io"})
@@ -104,9 +104,9 @@ async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...
 
 
 YOUNG = 10.0
-"""Seconds after its create for which a workload's controller may not have come to it."""
+"""Seconds after its create within which a workload's controller may not have handled it."""
 LOOKS, PAUSE = 20, 0.5
-"""How often, and after how many seconds each, that is looked at again: one clock may be behind the other."""
+"""The number of retries and the seconds between them. Either clock may be behind the other."""
 _BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
@@ -117,7 +117,7 @@ NO_ANSWER = (
 
 
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
-    """Wait until what was applied a moment ago has a pod, or was refused one. Raises ApiError."""
+    """Wait until a just applied workload has a pod, or a refusal of one. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
@@ -131,7 +131,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
 
 
 async def workload_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
-    """The answer about a workload. Raises ApiError."""
+    """Return the answer about a workload. Raises ApiError."""
     pods = await pods_of_workload(asked, document.namespace, document.uid)
     found = WhyPending(f"{document.kind}/{document.name}", document.namespace, ())
     waiting = [each for each in pods or () if standing(each).state in PENDING]
@@ -144,7 +144,7 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
     there, due = len([*running_pods(pods or ())]), _due(asked, document)
-    refused = None  # all its pods were let in, or what was refused was a change of it
+    refused = None  # all its pods were admitted, or the refusal was of its update
     if not has_all_pods(document, there, due):
         lacks_pods = there < due and at(document.tree, "spec.schedule") is None
         refused = await last_refusal(asked, document.namespace, document.uid, pods or (), lacks_pods=lacks_pods)
@@ -164,7 +164,7 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
 
 
 def _due(asked: AskedCluster, document: Document) -> int:
-    """Return how many pods it asks for; 0 where that can't be read."""
+    """Return how many pods it asks for; 0 if unknown."""
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     return sum(_counts(document.tree, row)) if row else 0
 
@@ -195,7 +195,7 @@ async def _with_refusal(
     elif not refused.ours:
         sentences.append("It is not gpu-tiers that refuses them: the sentence names who does.")
     row = asked.policy.kinds.by_kind.get(document.group_kind)
-    in_groups = row is not None and bool(row.group_label)  # which of them is refused, its own review does not say
+    in_groups = row is not None and bool(row.group_label)  # its own review does not say which group is refused
     if not (refused.ours or refused.unreached) or not asked.reader.sure or in_groups:
         pass
     elif not still:
@@ -254,11 +254,11 @@ PAUSES = (
     "The Job controller waits 10 seconds after a pod that was deleted or has failed, twice as long after each further "
     "one, and at most 10 minutes. Then it makes the next pod."
 )
-"""Said of a Job whose status counts none of them, for its podFailurePolicy ignores those that a drain deletes."""
+"""The note on a Job whose podFailurePolicy ignores pods that a drain deletes, so that its status counts none."""
 
 
 async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
-    """Tell whether a Job that lacks pods has made some before. An index that has failed for good gets no other."""
+    """Tell whether a Job that lacks pods has made some before. A failed index gets no other pod."""
     if at(document.tree, "spec.backoffLimitPerIndex") is not None:
         return False
     events = await events_about(asked, document.namespace, document.uid) or ()
@@ -267,9 +267,9 @@ async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
 
 
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
-    """Return when a Job's controller makes its next pod, whose last one has failed or was evicted; "" for no such Job.
+    """Return when a Job's controller replaces its last pod, which failed or was evicted; "" for no such Job.
 
-    What it counts it keeps in its memory, so this is the latest time.
+    The controller's counts are in its memory, so this is the latest time.
     """
     if document.kind != "Job" or has_ended(document.tree) or _weak_guess(asked, document):
         return ""
@@ -285,7 +285,7 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
 
 
 def _weak_guess(asked: AskedCluster, document: Document) -> str:
-    """Why its own controller makes no pods, by its spec; "" where it does."""
+    """Return why its own controller makes no pods, by its spec; "" if it does."""
     if is_suspended(document.tree):
         return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
     row = asked.policy.kinds.by_kind.get(document.group_kind)
@@ -295,7 +295,7 @@ def _weak_guess(asked: AskedCluster, document: Document) -> str:
 
 
 def _end_of(tree: Tree) -> str:
-    """How it ended, with what its controller says of a failure."""
+    """Return how it ended, with its controller's words on a failure."""
     conditions = at(tree, "status.conditions")
     found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
     failed = next((each for each in found if each.get("type") == "Failed" and each.get("status") == "True"), None)
@@ -303,7 +303,7 @@ def _end_of(tree: Tree) -> str:
 
 
 def _counts(tree: Tree, row: KindRow) -> list[int]:
-    """Of pods, by template; none where that can't be read."""
+    """Return the number of pods by template; none if unknown."""
     try:
         return [each.count for each in pod_templates(tree, row)]
     except Refused:

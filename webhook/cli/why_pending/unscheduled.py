@@ -61,7 +61,7 @@ async def unscheduled(
 
 
 async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
-    """Return the claims of its volumes without which it can't be scheduled, whatever GPUs are free."""
+    """Return sentences on its volumes without which it can't be scheduled, whatever GPUs are free."""
     problems = list[str]()
     for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName"):
         where = path("v1", "persistentvolumeclaims", document.namespace, str(name))
@@ -110,12 +110,12 @@ def _group_name(pod: Pod) -> str:
 
 
 async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: datetime) -> Room | None:
-    """Return the room for a pod, as far as the person may read it; None for a pod that asks for no GPU.
+    """Return the room for a pod, as far as the user may read it; None for a pod that asks for no GPU.
 
-    A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. How much of
-    a shared GPU is free the scheduler alone knows.
+    A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. Only the
+    scheduler knows how much of a shared GPU is free.
     """
-    # 1. Read the nodes, and tell which of the pod's resources their device plugins have.
+    # 1. Read the nodes, and find which of the pod's resources their device plugins have.
     waiting, weights = _waiting(asked, pod, nominated), asked.policy.weights
     by_class = [name for name in waiting.asks if weights.has_class(name)]
     if not waiting.asks and not pod.spec.resource_claims:
@@ -125,7 +125,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     plugged = {name for each in nodes or () for name in each.offers}
     by_plugin = {name: gpus for name, gpus in waiting.asks.items() if name not in by_class or name in plugged}
 
-    # 2. Read the pods, and whose they are, only where the nodes alone don't tell.
+    # 2. Read the pods, and their tenants, only if the nodes alone are not enough.
     asks_plugins = replace(waiting, asks=by_plugin)
     with_gpus = None if nodes is None else [_node_for(pod, each) for each in nodes if each.gpus]
     by_nodes_alone = room_for(asks_plugins, with_gpus, None) if by_plugin else None
@@ -138,12 +138,12 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
         tenant_of = await _tenants(asked)
         holders = [_holder(each, asked, tenant_of, now) for each in pods]
 
-    # 3. The scheduler evicts where a device plugin has them.
+    # 3. The scheduler evicts for GPUs of a device plugin.
     rooms: list[Room] = []
     if by_nodes_alone is not None:
         rooms.append(room_for(asks_plugins, with_gpus, holders) if asks_pods else by_nodes_alone)
 
-    # 4. It evicts nobody where they come by DRA: for claims anywhere, for a resource where no device plugin has it.
+    # 4. It evicts nobody for GPUs by DRA: for claims anywhere, for a resource where no device plugin has it.
     if by_dra:
         by_uid = {each.uid: holder for each, holder in zip(pods or (), holders or (), strict=True)}
 
@@ -201,7 +201,7 @@ def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str
 
 
 async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
-    """Tells the tenant of a namespace, "" for none; None where labels of namespaces or tenants can't be read."""
+    """Return a function for the tenant of a namespace, "" for none; None if namespaces or tenants can't be read."""
     reader = asked.reader
     found = await reader.part("namespaces", listed_namespaces(reader.client), (), "the tenants of the holders")
     known = {each.name: each for each in found}
@@ -217,7 +217,7 @@ async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
 
 
 NodesOf = Callable[[str], list[NodeForPod]]
-"""The nodes on which DRA serves a resource; of "" those on which it serves claims."""
+"""Returns the nodes on which DRA serves a resource; for "" those on which it serves claims."""
 
 
 async def rooms_by_devices(
@@ -229,9 +229,9 @@ async def rooms_by_devices(
     nodes_of: NodesOf,
     pods: Mapping[str, GpuHolder],
 ) -> list[Room]:
-    """Return the room for each request of DRA of a pod; `by_class` are the resources of it that DeviceClasses serve.
+    """Return the room for each DRA request of a pod; `by_class` are its resources that DeviceClasses serve.
 
-    `pods` are those on nodes, by uid. Nothing is told of a version whose scheduler may evict for devices.
+    `pods` are those on nodes, by uid. There is none for a version whose scheduler may evict for devices.
     """
     reader, classes = asked.reader, asked.policy.classes
     if evicts_for_devices(await reader.part("version", server_version(reader.client), (0, 0))):
