@@ -68,7 +68,7 @@ def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_mis
         assert words(check(installed, "--wait=1m"))["webhook"] == "ok"
         with hanging(installed):
             told = what(check(installed), "webhook")
-        assert told.endswith("Ignore has it, and it waited for an answer: replicas hang, or the way to them is closed")
+        assert told.endswith("Ignore has it, and it waited for an answer: replicas hang, or the network blocks them")
         seconds = told.removeprefix("mutate and validate: did not mark a dry run, which took ").partition(" s: ")[0]
         assert float(seconds) >= 9
     finally:

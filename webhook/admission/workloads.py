@@ -260,7 +260,7 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
         metadata = view(stored, Named).metadata
         if metadata.uid != at(scale, "metadata.uid"):
             shown = f"{row.kind}/{request.name[:63]}"
-            raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
+            raise Missing(f"{shown} has another UID than its scale: it was deleted and created again")
 
     # A change of its spec is its next generation.
     scaled = with_at(stored, row.scale, replicas)

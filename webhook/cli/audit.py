@@ -51,7 +51,7 @@ from webhook.report.object_verdict import NONE
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
 
-QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending ask what has room now."
+QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending show the room now."
 
 
 class Share(Shown, frozen=True):
@@ -175,7 +175,7 @@ class AuditOptions(msgspec.Struct, frozen=True):
 
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input. Without any, the cluster."),
+        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input). Default: the cluster."),
     ] = None
     filename: FilenameOption = None
     kustomize: KustomizeOption = None
@@ -183,12 +183,16 @@ class AuditOptions(msgspec.Struct, frozen=True):
     values: ValuesOption = None
     policy: Annotated[
         str | None,
-        typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
+        typer.Option(help="Policy file or preset. Default: the installation's; for manifests the preset four-tier."),
     ] = None
     tenants: TenantsOption = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Audit only this namespace; for manifests, where they name none."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Audit only this namespace (for manifests: that of objects without one).",
+        ),
     ] = None
     workloads: Annotated[
         bool, typer.Option("--workloads", help="Show each workload too; json and yaml always have all.")
@@ -305,9 +309,9 @@ def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
         tables.append(Table(columns, [_workload(each) for each in report.workloads], "Workloads"))
     none_found = []
     if not report.workloads:
-        none_found = ["Of what could be read, no workload has GPUs." if report.unread else NO_WORKLOAD]
+        none_found = ["No workload that could be read has GPUs." if report.unread else NO_WORKLOAD]
     elif not report.findings:
-        none_found = ["Of what could be read, nothing contradicts the policy." if report.unread else NOTHING]
+        none_found = ["Nothing that could be read contradicts the policy." if report.unread else NOTHING]
     return Answer(report.as_json(), tables, (*notes, *none_found, *report.notes), report.unread)
 
 

@@ -51,7 +51,7 @@ WRITTEN_BY_THE_LEADER = ("ledger", "policy")
 """Lines that depend on the leader's writes, which may be old without a leader."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
-    "registered": lambda _: "both webhook configurations and the policies beside them are there",
+    "registered": lambda _: "both webhook configurations and their admission policies exist",
     "webhook": lambda found: f"marked a dry run, which took {found.dry_run.seconds:.1f} s",
     "certificates": lambda found: (
         f"good until {min(each.not_after for each in found.certificates):%Y-%m-%d}"
@@ -95,7 +95,7 @@ class CheckReport(Shown, frozen=True):
 
 def check(
     wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="Ask again until nothing fails, for so long: 90s, 3m, 1h.")
+        str, typer.Option(metavar="DURATION", help="Longest time to ask again until nothing fails: 90s, 3m, 1h.")
     ] = "0s",
     output: FormOption = "table",
     namespace: NamespaceOption = None,

@@ -28,11 +28,9 @@ _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)
 
 
 def open_gates(
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Namespace; without it all of them.")
-    ] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace. Default: all.")] = None,
     yes: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--yes", help="Open them; without it they are only counted.")
+        bool, typer.Option("--yes", help="Open the gates. Default: only count them.")
     ] = False,
     wait_seconds: Annotated[
         float, typer.Option(min=0, help="Try again until none waits, or none was opened for so many seconds.")
@@ -54,10 +52,10 @@ def open_gates(
         count = answered(lambda: _count(target, namespace))
         pods = "1 pod waits" if count == 1 else f"{count} pods wait"
         summary = f"{pods} behind the gate {QUOTA_GATE}"
-        typer.echo(f"{summary}. To let them go, write --yes; quotas may be overdrawn by them.")
+        typer.echo(f"{summary}. To start them, add --yes; this may overdraw quotas.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
-    overdrawn = " Quotas may be overdrawn by them: gpu-tiers usage tells." if opened else ""
+    overdrawn = " This may overdraw quotas: see gpu-tiers usage." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
         guard = _POLICY.search(problems[0])

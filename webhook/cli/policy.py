@@ -40,7 +40,7 @@ class Effect(Enum):
     UNREADY = ("is no longer Ready", "are no longer Ready")
     READY = ("becomes Ready", "become Ready")
     REFUSED = ("is refused", "are refused")
-    LET_IN = ("is let in", "are let in")
+    ADMITTED = ("is admitted", "are admitted")
     GAINED = ("gets a tier", "get a tier")
     LOST = ("loses its tier", "lose their tier")
     UP = ("goes up", "go up")
@@ -120,7 +120,7 @@ def _with_step(found: ObjectVerdict) -> str:
 
 def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> Effect:
     if (before.verdict is VerdictName.DENIED) != (after.verdict is VerdictName.DENIED):
-        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.LET_IN
+        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.ADMITTED
     if bool(before.tiers) != bool(after.tiers):
         return Effect.GAINED if after.tiers else Effect.LOST
     if before.ranks == after.ranks:
@@ -211,7 +211,11 @@ class DiffOptions(msgspec.Struct, frozen=True):
     ] = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Compare only this namespace; for manifests, where they name none."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Compare only this namespace (for manifests: that of objects without one).",
+        ),
     ] = None
     output: FormOption = "table"
     kubeconfig: KubeconfigOption = None
@@ -224,7 +228,7 @@ def diff(asked: DiffOptions) -> None:
     """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
 
     Use it to ask what a change of the policy would do. `review` shows the answers of one policy, `test` checks what
-    you promised, and `audit` shows which workloads contradict the active policy.
+    you expect, and `audit` shows which workloads contradict the active policy.
 
     Example: `gpu-tiers policy diff new.yaml`
 

@@ -113,7 +113,7 @@ def loss_report(
 ) -> None:
     """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
 
-    Use it to ask what evictions cost over some days. `posture` shows who can evict whom, and `usage --since` the
+    Use it to ask what evictions cost over some days. `posture` shows which tier evicts which, and `usage --since` the
     GPU-hours that tenants used.
 
     Example: `gpu-tiers report --since 4w --prometheus http://localhost:9090`
@@ -233,5 +233,5 @@ def _notes(found: LossReport) -> Iterator[str]:
         of_hooks = ""
         if found.hook_would_save is not None:
             work = Work(found.hook_would_save, found.unhooked.exact)
-            of_hooks = f" By what those lost that saved, a hook would have kept {work} of it."
-        yield f"Those without a hook, or whose program knows nothing of it, lost {found.unhooked}.{of_hooks}"
+            of_hooks = f" By the losses of pods that saved, a hook would have saved {work} of it."
+        yield f"Pods without a hook, or with a program that ignores it, lost {found.unhooked}.{of_hooks}"

@@ -22,9 +22,7 @@ BAR = 20
 
 
 def usage(
-    tenant: Annotated[
-        list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
-    ] = None,
+    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
     since: Annotated[str, typer.Option(help="Show GPU-hours of the last days, such as 30d, from Prometheus.")] = "",
     prometheus: PrometheusOption = "",
     at_risk: AtRiskOption = False,  # noqa: FBT002 - an option

@@ -1,4 +1,4 @@
-"""The picture of who can evict whom: a box for each tier, the highest at the top, with arrows to its victims."""
+"""The picture of evictions: a box for each tier, the highest at the top, with arrows to its victims."""
 
 import re
 from collections.abc import Iterator

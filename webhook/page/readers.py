@@ -1,4 +1,4 @@
-"""Admits readers to the page whom the API server knows and allows, and tells all others what to do.
+"""Admits readers of the page that the API server knows and allows, and tells all others what to do.
 
 The API server answers who a token belongs to (TokenReview) and what that user may read (SubjectAccessReview), as for
 the applications behind kube-rbac-proxy.
@@ -44,7 +44,7 @@ FORBIDDEN = (
     'User "{user}" may not read this page. Ask an administrator to bind a ClusterRole to that user which may get the '
     f"nonResourceURL {RIGHT}; the chart made one, whose name ends with -page-reader."
 )
-UNKNOWN = "Who you are could not be asked of the API server, so the page stays closed. Try again in a moment."
+UNKNOWN = "The API server could not be asked who you are, so the page stays closed. Try again in a moment."
 BUSY = "Too many tokens are being looked at. Try again in a moment."
 
 

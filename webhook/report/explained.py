@@ -178,7 +178,7 @@ def changes(
     else:
         yield f"Create the pod again with the label gpu-tiers.dev/tier={tiers}. A pod keeps the tier it began with."
     if default_of:
-        yield f"For all that are like it, your platform team changes {default_of}."
+        yield f"For all workloads like it, your platform team can change {default_of}."
 
 
 def _camel(name: str) -> str:

@@ -199,7 +199,7 @@ def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
         )
         return
     if roomy:
-        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it is not GPUs that it waits for."
+        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it waits for something else."
         return
     if total >= gpus:
         places = ", ".join(f"{node} has {written(left)}" for node, left in free.items())
@@ -315,7 +315,7 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
     for node in [name for name, left in free.items() if left >= wanted.count][:1]:
         has = f"{node} has {_devices(free[node])} of {wanted.device_class} free"
         if plain:
-            return Room(asks, (f"{has}, so it is not these that it waits for.",), free)
+            return Room(asks, (f"{has}, so it waits for something else.",), free)
         sentences.append(f"{has}, but whether they would do together, the scheduler alone can tell.")
 
     # 3. Only the end of a holder frees a device.

@@ -1,4 +1,4 @@
-"""Posture: who can evict whom, what evicted workloads save, and what each tenant may use.
+"""Posture: which tier can evict which, what evicted workloads save, and what each tenant may use.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/ (a pending pod evicts pods of a
 lower priority, unless its preemptionPolicy is Never; of equal priority nobody is evicted).

@@ -68,7 +68,7 @@ class QueuedShown(Shown, frozen=True):
 
     @property
     def waits_for(self) -> str:
-        return f"room in {self.short}" if self.short else "its turn"
+        return f"room in {self.short}" if self.short else "the queue"
 
 
 class QueueShown(Shown, frozen=True):

@@ -142,7 +142,7 @@ class Eviction(Shown, frozen=True):
     sentence: str
 
     def __str__(self) -> str:
-        return f"{self.sentence} (told at {self.at.strftime(RFC_3339)})"
+        return f"{self.sentence} (reported at {self.at.strftime(RFC_3339)})"
 
 
 JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)

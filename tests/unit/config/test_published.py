@@ -45,7 +45,11 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
             "did you mean tiers? This is answered from the active policy since 2026-11-21",
         ),
         (CHANGED, OLD, "was changed, and is not active yet. This is answered from the active policy since 2026-11"),
-        (replace(TAKEN, published=None), OLD, "no replica has told which policy is active, so this is answered from"),
+        (
+            replace(TAKEN, published=None),
+            OLD,
+            "no replica has reported which policy is active, so this is answered from",
+        ),
         (
             replace(TAKEN, published=None, unread=True),
             OLD,

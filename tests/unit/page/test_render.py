@@ -131,7 +131,7 @@ LEADS = "See the page of gpu-tiers-7d9c5b-lead1 , which leads"
 def test_a_replica_that_does_not_lead_says_where_pods_are_counted(leader: str, forward: str, sentence: str) -> None:
     told = text_of(rendered(a_content(gpus=None, preemptions=(), leads=False, leader=leader, forward=forward)))
     assert f"Pods are counted by the replica that leads, and this one does not. {sentence}" in told
-    assert "This replica is told of no preemptions, because it does not lead." in told
+    assert "This replica knows of no preemptions, because it does not lead." in told
     assert "None since" not in told.partition("Recent preemptions")[2]
 
 

@@ -85,7 +85,7 @@ def which_answers(found: InstalledPolicy) -> str:
     if found.unread:
         return f"you may not get ConfigMap {record}, so this is answered from {file}, which may not be active"
     if seen is None:
-        return f"no replica has told which policy is active, so this is answered from {file}"
+        return f"no replica has reported which policy is active, so this is answered from {file}"
     if found.gone:
         return f"ConfigMap {found.where} does not exist. This is answered from the active policy since {seen.since}"
     if seen.digest == digest_of(found.file):
@@ -118,7 +118,7 @@ async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPol
     left = {place.removesuffix(place_beside("")): "" for place, each in data.items() if TEXT in each}
     found = files or left
     if len(found) != 1:
-        none = "no ConfigMap of a gpu-tiers installation is there"
+        none = "there is no ConfigMap of a gpu-tiers installation"
         problem = f"several installations: {', '.join(found)}" if found else none
         raise ConfigError("the cluster", [f"{problem}; {instead}"])
     ((where, file),) = found.items()

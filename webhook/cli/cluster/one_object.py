@@ -79,7 +79,7 @@ async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> S
     if named is not None:
         return named
     if any(each.is_called(word) for each in served):
-        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about what makes it')
+        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about its owner')
     raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
 
 

@@ -33,12 +33,12 @@ OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants
 
 READER = "gpu-tiers-reader"
 ASK_FOR_READER = (
-    f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "
+    f"ClusterRole {READER} has the rights that commands need beyond `view` in a namespace; a cluster admin binds it: "
     f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=GROUP"
 )
 CLUSTER_READER = "gpu-tiers-cluster-reader"
 ASK_FOR_CLUSTER_READER = (
-    f"ClusterRole {CLUSTER_READER}, which is for platform teams, has what commands take of all namespaces; "
+    f"ClusterRole {CLUSTER_READER}, for platform teams, has the rights that commands need in all namespaces; "
     f"a cluster admin binds it: kubectl create clusterrolebinding {CLUSTER_READER}s --clusterrole={CLUSTER_READER} "
     "--group=GROUP"
 )
@@ -83,16 +83,17 @@ T = TypeVar("T")
 LOG_IN = "The API server does not accept this login: log in again, or name another kubeconfig or --context."
 
 KubeconfigOption = Annotated[
-    Path | None, typer.Option("--kubeconfig", help="Kubeconfig; without it $KUBECONFIG, else ~/.kube/config.")
+    Path | None, typer.Option("--kubeconfig", help="Kubeconfig. Default: $KUBECONFIG, then ~/.kube/config.")
 ]
 ContextOption = Annotated[
-    str | None, typer.Option("--context", help="Context of the kubeconfig; without it the current one.")
+    str | None, typer.Option("--context", help="Context of the kubeconfig. Default: the current one.")
 ]
 NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace; without it the context's, else default.")
+    str | None, typer.Option("--namespace", "-n", help="Namespace. Default: the context's, then default.")
 ]
 AtRiskOption = Annotated[
-    bool, typer.Option("--at-risk", help="Read all pods too, and show what to evict training pods now would lose.")
+    bool,
+    typer.Option("--at-risk", help="Also read all pods: the work lost if training pods were evicted now."),
 ]
 
 
@@ -111,7 +112,7 @@ class Target(msgspec.Struct, frozen=True):
         named = [("--kubeconfig", self.kubeconfig), ("--context", self.context)]
         given = " and ".join(option for option, value in named if value)
         if given:
-            fail(f"{given}: no cluster is asked {why}; leave out the one or the other")
+            fail(f"{given}: no cluster is asked {why}; leave out one of them")
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

@@ -55,7 +55,7 @@ def run_demo(examples: Path, console: Console) -> None:
     for finding in findings:
         as_text(shown.shortened(finding), console)
     refused = [finding for finding in findings if not finding.allowed]
-    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
+    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} admitted, {len(refused)} refused")
     for finding in refused:
         console.print(f"refused: {finding.title}: {finding.message}", highlight=False, markup=False, soft_wrap=True)
     console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)

@@ -19,7 +19,9 @@ from webhook.report.tenants import above_quota
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
-PolicyOption = Annotated[Path | None, typer.Option("--policy", help="Policy file or preset; else the installation's.")]
+PolicyOption = Annotated[
+    Path | None, typer.Option("--policy", help="Policy file or preset (default: the installation's).")
+]
 
 
 def explain(
@@ -65,8 +67,8 @@ def _tables(found: Explained) -> Iterator[Table]:
         yield Table(("About", "Answer"), rows, f"{found.object} in namespace {found.namespace}")
     if found.assignment and found.assignment.trace:
         steps = [_step(each) for each in found.assignment.trace]
-        of_new = "Of a new one: the" if found.class_now else "The"
-        yield Table(("Step", "Found"), steps, f"{of_new} steps, of which the first that finds a tier decides")
+        of_new = " of a new one" if found.class_now else ""
+        yield Table(("Step", "Found"), steps, f"The steps{of_new}: the first that finds a tier decides")
     if found.tenant and found.tenant.rows:
         columns = "Row", "Used", "Reserved", "For queue", "Hard", "Free"
         quota = [(each.subject, *each.numbers) for each in found.tenant.rows]

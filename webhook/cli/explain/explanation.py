@@ -96,7 +96,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 
 
-OF_A_NEW_ONE = "what a new one would get, and whether it would be let in,"
+OF_A_NEW_ONE = "what a new one would get, and whether it would be admitted,"
 
 
 async def _judged(

@@ -71,7 +71,7 @@ class Inputs(msgspec.Struct, frozen=True):
         if own:
             raise BadInput(
                 f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
-                f'"{self.namespace}"; leave out the one or the other'
+                f'"{self.namespace}"; leave out one of them'
             )
         metadata = {**document.metadata, "namespace": self.namespace}
         return replace(document, tree={**document.tree, "metadata": metadata})

@@ -196,7 +196,7 @@ class Result:
 def run_tests(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them; without any, this folder."),
+        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them. Default: this folder."),
     ] = None,
     *,
     output: Annotated[
@@ -206,13 +206,13 @@ def run_tests(
 ) -> None:
     """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
 
-    Use it to ask whether the policy keeps what you promised. `review` shows answers without judging them, and
+    Use it to ask whether the policy does what you expect. `review` shows answers without judging them, and
     `policy diff` shows what a change of the policy changes.
 
     Example: `gpu-tiers test policies/`
 
     A suite is a file whose name ends with gpu-tiers-test.yaml. Folders are searched with all that is below them.
-    Workloads are judged as in Enforce, with all of their pods, without a cluster. Each case starts anew.
+    Workloads are judged as in Enforce, with all of their pods, without a cluster. Cases are independent.
     Exits with 1 if a case fails, and with 2 on bad input; then no case is run.
     """
     try:

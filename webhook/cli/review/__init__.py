@@ -70,23 +70,21 @@ class ReviewOptions(msgspec.Struct, frozen=True):
     """The options of a review."""
 
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input.")
+        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input).")
     ] = None
     filename: FilenameOption = None
     kustomize: KustomizeOption = None
     helm: HelmOption = None
     values: ValuesOption = None
-    policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None
+    policy: Annotated[Path | None, typer.Option(help="Policy file or preset. Default: the preset four-tier.")] = None
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces (repeatable).")
     ] = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Namespace where a manifest names none; else default."),
+        typer.Option("--namespace", "-n", help="Namespace of manifests that name none. Default: default."),
     ] = None
-    only: Annotated[
-        list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of (repeatable).")
-    ] = None
+    only: Annotated[list[Only] | None, typer.Option(help="Show only refusals or warnings (repeatable).")] = None
     output: Annotated[
         ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
     ] = "text"

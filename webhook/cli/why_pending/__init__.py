@@ -49,7 +49,7 @@ def why_pending(
     write(why_pending_answer(answered(ask)), output)
 
 
-OF_NOW = "whether it would be let in now"
+OF_NOW = "whether it would be admitted now"
 
 
 async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) -> WhyPending:

@@ -111,7 +111,7 @@ _BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 NO_ANSWER = (
-    "The API server had no answer of gpu-tiers and let nothing in: that is an outage, and says nothing of the pods. If "
+    "gpu-tiers did not answer, so the API server refused all pods: this is an outage, not a mistake of the pods. If "
     "it lasts, tell your platform team; docs/break-glass.md has the way out."
 )
 

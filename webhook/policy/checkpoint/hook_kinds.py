@@ -145,7 +145,7 @@ def _shell(script: str) -> Tree:
 class HookRow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A kind of hook. `takes` are the fields of a Hook with their defaults.
 
-    `needs_shell`: the image needs /bin/sh. docs/checkpointing.md says what each kind does and whom it suits.
+    `needs_shell`: the image needs /bin/sh. docs/checkpointing.md says what each kind does and when to use it.
     """
 
     takes: Mapping[str, str | bool | None] = msgspec.field(default_factory=dict)

@@ -131,7 +131,7 @@ def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: Tier
     """Tell whether a container itself holds a GPU, by name or by claim, so that a checkpoint hook belongs there."""
     weights, asked = policy.weights, _requests(container)
     by_name = any(name in weights and weights.gpus(name, value, name) > 0 for name, value in asked.items())
-    # A claim that no container uses is held, but reaches no container.
+    # A claim that no container uses holds devices, but gives them to no container.
     uses = {(used.name, used.request) for used in container.resources.claims}
     given = (each for each in devices if {(each.entry, ""), (each.entry, each.request)} & uses)
     return by_name or any(_claimed(each, policy) > 0 for each in given)

@@ -25,7 +25,7 @@ GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev", "resourceclaims.validate
 def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find the kind of configuration that gpu-tiers lacks: it needs both."""
     for kind, lacks in without(missing_kinds(snapshot.configurations)):
-        yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
+        yield Mistake(kind, f"gpu-tiers has none: {lacks}")
 
 
 @rule("guard-missing", Severity.ERROR, "configurations", "admission_policies", line="registered")
@@ -138,10 +138,10 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     missing = [each for each in WEBHOOKS if each not in {mark.webhook for mark in asked.marks}]
     if missing:
         # The API server reports no result of a call under Ignore: only the time shows it.
-        why = "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+        why = "calls fail at once: no replica listens behind the Service, or its certificate is not trusted"
         if asked.seconds >= A_WAIT:
-            why = "it waited for an answer: replicas hang, or the way to them is closed"
-        said = asked.said or f"the API server let it pass, as failurePolicy Ignore has it, and {why}"
+            why = "it waited for an answer: replicas hang, or the network blocks them"
+        said = asked.said or f"the API server admitted it under failurePolicy Ignore, and {why}"
         yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s: {said}")
 
 
@@ -165,9 +165,9 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
     found = snapshot.installed
     if found.published is None:
-        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is active")
+        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has reported which policy is active")
     elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
-        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is active still")
+        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is still active")
 
 
 @rule("replica-differs", Severity.WARNING, "read_active_policy", "replica", line="replica")

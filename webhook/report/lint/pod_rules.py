@@ -56,7 +56,7 @@ def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     hooked = [p for p in _training(snapshot) if p.hook and (p.hook_asked or _hook_of(p.tier, snapshot).kind) == "file"]
     if hooked:
         what = f"{number_of(len(hooked), 'training pod')} with the file hook ({some_of(p.made_by for p in hooked)})"
-        yield Mistake("cluster", f"{what}: if their programs listen can't be seen from outside")
+        yield Mistake("cluster", f"{what}: it is not visible whether their programs listen")
 
 
 @rule("hook-failed", Severity.WARNING, "failed_hooks")

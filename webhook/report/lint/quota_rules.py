@@ -156,7 +156,7 @@ def device_class_counts(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def _why(found: DeviceClass) -> str:
     drivers = found.other_drivers or drivers_in(found.selectors)
     if not drivers:
-        return "its selectors tell no driver, so a GPU may be among its devices"
+        return "its selectors name no driver, so a GPU may be among its devices"
     known = f"its driver is {drivers[0]}" if found.may_be_gpus else f"no GPU is known of its driver, {drivers[0]}"
     return f"{known}, its profile {found.profile}" if found.may_be_gpus and found.profile else known
 
