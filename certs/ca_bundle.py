@@ -37,7 +37,7 @@ class Seen:
 
     @property
     def bundles(self) -> frozenset[str]:
-        """The distinct base64 caBundles of the entries; "" for an entry without."""
+        """Return the distinct base64 caBundles of the entries; "" for an entry without."""
         return frozenset(_ca_bundle(webhook) for webhook in self.webhooks)
 
 
@@ -59,7 +59,7 @@ class WebhookConfigurations:
 
     @property
     def seen(self) -> Mapping[str, Seen]:
-        """The configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
+        """Return the configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
         return MappingProxyType(self._seen)
 
     @property

@@ -20,7 +20,7 @@ from certs.make import Lifetimes, key_pem, make_ca, make_leaf, names_of, pem, ut
 
 
 class CertificateError(Exception):
-    """No certificate is available or trusted, and why."""
+    """The reason why no certificate is available or trusted."""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def gang_uid(metadata: Metadata, facts: Facts) -> str:
 
 
 async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> PodsTogether | None:
-    """The group in which Kueue lets a pod run; None where a workload makes these pods into a gang."""
+    """Return the group in which Kueue lets a pod run; None if a workload makes these pods into a gang."""
     group = kueue_group(pod.metadata)
     if group is None or gang_among(await _owners(pod.metadata.controller, namespace, cluster, policy)):
         return None

@@ -81,7 +81,7 @@ class CheckLine(Shown, frozen=True):
 
 
 class CheckReport(Shown, frozen=True):
-    """All lines, the answer to all of them, and how to get missing rights.
+    """The report: all lines, the answer to all of them, and how to get missing rights.
 
     `way_out` is for users whose GPU pods have to start before the webhook answers.
     """

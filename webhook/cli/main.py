@@ -157,4 +157,4 @@ def gpu_tiers(
         bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """The options before a command."""
+    """Run gpu-tiers with the options before a command."""

@@ -58,12 +58,12 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tier(self) -> str:
-        """The names of its tiers; "" where it gets none."""
+        """Return the names of its tiers; "" if it gets none."""
         return ", ".join(tier.name for tier in self.tiers)
 
     @property
     def ranks(self) -> str:
-        """Its tiers with what makes their rank: `gpu-training 1000`."""
+        """Return its tiers with their values: `gpu-training 1000`."""
         ranks = []
         for tier in self.tiers:
             never = self.adoption or tier.preemption_policy == "Never"
@@ -77,7 +77,7 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decided_by(self) -> str:
-        """The line that the annotation assigned-by has."""
+        """Return the value of the annotation assigned-by."""
         return str(assigned_by(self.assignment)) if self.assignment else ""
 
     @property
@@ -102,11 +102,11 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.hook_kinds}, {graces} s of grace" if graces else self.hook_kinds
 
     def as_fields(self) -> dict[str, Any]:
-        """Its fields by name, for a verdict that says more."""
+        """Return its fields by name, for a verdict with more fields."""
         return {name: getattr(self, name) for name in ObjectVerdict.__struct_fields__}
 
     def as_json(self) -> dict[str, Any]:
-        """The fields that each answer has of an object (docs/questions.md); null where there is nothing to say."""
+        """Return the fields that each answer has of an object (docs/questions.md); null if there is nothing to say."""
         return {
             "kind": self.kind,
             "group": self.group,

@@ -1,6 +1,6 @@
-"""Why a pod finds no GPU: which nodes would take it, who holds their GPUs, and why it can't take them.
+"""The reason why a pod finds no GPU: the nodes that would accept it, and the holders of their GPUs.
 
-kube-scheduler decides; this shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
+kube-scheduler decides. This shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 

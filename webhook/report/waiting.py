@@ -1,4 +1,4 @@
-"""Why there is no running pod: what a pod itself waits for, and refused pods of a controller, by its events."""
+"""The reason why no pod runs: what a pod itself waits for, and refused pods of a controller, by its events."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

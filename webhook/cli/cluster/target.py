@@ -1,4 +1,4 @@
-"""How a command finds its cluster, as kubectl does, and how it reports missing rights.
+"""Finds a command's cluster, as kubectl does, and reports missing rights.
 
 The ClusterRoles of the chart have the rights that commands need: the message names the role.
 """

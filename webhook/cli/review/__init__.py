@@ -51,7 +51,7 @@ class Only(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings, left-out documents, and the findings to be `shown`; `tenants`: any were given."""
+    """The findings, left-out documents, and the findings to be `shown`; `tenants`: any were given."""
 
     findings: Sequence[Finding]
     left_out: Sequence[LeftOut] = ()

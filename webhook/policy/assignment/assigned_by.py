@@ -38,7 +38,7 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
     @property
     def workload_type(self) -> str:
-        """The type that gave the tier, as Evidence writes it; "" where another step did."""
+        """Return the type that gave the tier, as Evidence writes it; "" if another step did."""
         return self.reason.partition(",")[0] if self.step == "workload-type" else ""
 
     @property

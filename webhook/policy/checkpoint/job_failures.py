@@ -47,12 +47,12 @@ class FailureRule(View, frozen=True):
 
     @property
     def on_preemption(self) -> bool:
-        """Tells whether it is about pods that were disrupted."""
+        """Tell whether it matches disrupted pods."""
         return any((each.type, each.status) == ("DisruptionTarget", "True") for each in self.on_pod_conditions)
 
     @property
     def on_sigterm(self) -> bool:
-        """Tells whether it is also about the exit code of a program that SIGTERM ended."""
+        """Tell whether it also matches the exit code of a program that SIGTERM ended."""
         codes = self.on_exit_codes
         return codes is not None and (ENDED_BY_SIGTERM in codes.values) == (codes.operator == "In")
 
@@ -97,7 +97,7 @@ class RestartRule(View, frozen=True):
 
     @property
     def uncounted(self) -> bool:
-        """Tells whether its restarts don't count against maxRestarts."""
+        """Tell whether its restarts don't count against maxRestarts."""
         return self.action.endswith("AndIgnoreMaxRestarts")
 
     def applies(self, name: str, reason: str) -> bool:

@@ -45,7 +45,7 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
 
 
 class QueueStatus(msgspec.Struct, frozen=True):
-    """All positions of a tenant's queue, in their order."""
+    """The queue of a tenant: all positions in their order."""
 
     places: tuple[QueuedWorkload, ...] = ()
 

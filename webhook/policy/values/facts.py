@@ -99,7 +99,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """All that a decision may know beyond the object itself. Owners are the nearest first.
+    """The facts that a decision may know beyond the object itself. Owners are the nearest first.
 
     `devices` are those of the pod's resource claims. `unread_claims` are claims of a workload's templates, with the
     reason why they can't be read; its pods are refused for them, the workload is not. `node_labels` are those of the

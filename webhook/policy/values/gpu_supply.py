@@ -1,4 +1,4 @@
-"""How each node serves GPUs: by a device plugin or by DRA, and for which of them kube-scheduler evicts pods.
+"""The supply of GPUs on each node, by a device plugin or by DRA, and for which of them kube-scheduler evicts pods.
 
 kube-scheduler evicts for a resource that the node's device plugin has. It evicts nobody for devices of DRA, whether a
 pod asks by a claim or by the extended resource of a DeviceClass (KEP-5690 is open).
@@ -43,7 +43,7 @@ class EvictionScope(msgspec.Struct, frozen=True):
 
 
 class NodeSupply(msgspec.Struct, frozen=True):
-    """How one node serves GPUs: the resources of its device plugins, and the DRA drivers that have devices there."""
+    """The supply of one node: the resources of its device plugins, and the DRA drivers that have devices there."""
 
     name: str
     plugins: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class NodeSupply(msgspec.Struct, frozen=True):
 
 
 class ServedClass(msgspec.Struct, frozen=True):
-    """How nodes serve the GPUs of a DeviceClass: by DRA on `by_devices`, its extended resource on `by_plugin`."""
+    """The nodes that serve the GPUs of a DeviceClass: by DRA `by_devices`, its extended resource `by_plugin`."""
 
     name: str
     resource: str
@@ -60,7 +60,7 @@ class ServedClass(msgspec.Struct, frozen=True):
 
 
 class GpuSupply(msgspec.Struct, frozen=True):
-    """How each node serves GPUs, in a cluster of that version."""
+    """The supply of each node, in a cluster of that version."""
 
     nodes: tuple[NodeSupply, ...] = ()
     version: Version = (0, 0)
