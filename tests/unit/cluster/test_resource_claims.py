@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
 from webhook.policy.workloads.claims import Claim, ClaimTemplate, devices_of
 from webhook.policy.workloads.workload import Devices
-from webhook.sentences.sentence import problem_text
 
 
 def devices(*requests: dict) -> list[Devices]:
@@ -78,7 +78,7 @@ def test_a_container_names_devices_by_claim_and_request():
 def test_a_count_below_zero_is_refused():
     with pytest.raises(Refused) as refused:
         counted({"name": "a", "exactly": {"deviceClassName": GPU, "count": -1}})
-    assert problem_text(refused.value) == 'count: "-1" is no number of devices; write 1 or more'
+    assert told(refused.value) == 'count: "-1" is no number of devices; write 1 or more'
 
 
 @pytest.mark.parametrize("spec", [{}, {"devices": {}}, {"devices": {"requests": None}}])

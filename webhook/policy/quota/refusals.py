@@ -37,6 +37,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     count, because the workload's own pods are in the usage at an update. `reserved` is the part of each row's usage
     that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its smallest pod.
     `can_wait`: its pods may be queued. `recurs`: later runs make them.
+    `whole`: its pods start together or not at all.
     """
 
     what: str
@@ -46,6 +47,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     smallest: Decimal = Decimal(0)
     can_wait: bool = True
     recurs: bool = False
+    whole: bool = False
 
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
@@ -183,8 +185,9 @@ def whole_fit(
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
         elif usage is not None and not booked and used + charge.gpus > row.hard:
-            none = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
-            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start="none" if none else "not all"))
+            full = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+            starts = "none" if applied.whole or full else "not all"
+            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
     return Fit(None, tuple(warnings))
 
 
@@ -211,6 +214,7 @@ def _no_room(
     """Return the warning of pods that will be refused, queued, or over the quota, until others of the tenant end."""
     refused, over, waits = _RUN if applied.recurs else said
     now = over if tenant.on_exceed == "Warn" else refused
+    who = "all-queued" if start == "none" else "some-queued"
     return AdmissionWarning(
         waits if applied.can_wait and tenant.holds_on(charge.tier, charge.flavor) else now,
         tenant=tenant.name,
@@ -221,6 +225,7 @@ def _no_room(
         what=applied.what,
         gpus=charge.gpus,
         start=start,
+        queued=Phrase(who),
     )
 
 

@@ -3,11 +3,10 @@
 import pytest
 
 from tests.builders import a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload, assigned
-from tests.builders.words import deciding_line, words
+from tests.builders.words import deciding_line, told, words
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.values.tiers import PriorityClass
-from webhook.sentences.sentence import problem_text
 
 TRAINING = a_pytorchjob(name="finetune")
 
@@ -90,7 +89,7 @@ def test_what_plainly_runs_bounds_as_proof_does() -> None:
     pod = a_pod().running("jupyter-lab").asking(name="second").of_tier("gpu-training")
     with pytest.raises(Refused) as refused:
         assigned(pod)
-    assert problem_text(refused.value) == (
+    assert told(refused.value) == (
         "metadata.labels[gpu-tiers.dev/tier]: gpu-training is not allowed for interactive workloads; this is one "
         'because of its command ("jupyter-lab"); it may use gpu-batch, gpu-interactive'
     )

@@ -6,10 +6,10 @@ import pytest
 
 from tests.builders import PodBuilder, TenantBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, a_tier_request
 from tests.builders.operators import an_mpijob
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import TierRequest
 from webhook.policy.decide import assignment_of
-from webhook.sentences.sentence import problem_text
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -183,5 +183,5 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
 def test_a_refusal_is_one_line_that_says_what_to_do(asked: Callable[[], TierRequest], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         assignment_of(asked())
-    assert problem_text(refused.value) == sentence
+    assert told(refused.value) == sentence
     assert "\n" not in sentence

@@ -3,13 +3,12 @@
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, assigned
-from tests.builders.words import deciding_line
+from tests.builders.words import deciding_line, told
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import active_class
-from webhook.sentences.sentence import problem_text
 
 TRAINING = a_pytorchjob(name="finetune")
 BATCH_JOB = a_job(name="night")
@@ -97,7 +96,7 @@ def test_a_label_that_contradicts_a_class_of_the_author_is_refused_by_name(line:
     pod = a_pod().asking().of_tier("gpu-training").of_class("gpu-batch").annotated({ASSIGNED_BY: line})
     with pytest.raises(Refused) as refused:
         assigned(pod, tenant=a_tenant(onExceed="Demote"))
-    assert "gpu-training contradicts spec.priorityClassName: gpu-batch" in problem_text(refused.value)
+    assert "gpu-training contradicts spec.priorityClassName: gpu-batch" in told(refused.value)
 
 
 def test_a_pod_whose_controller_wants_no_label_is_known_again_without_one() -> None:
@@ -130,7 +129,7 @@ def test_a_forged_demotion_opens_no_tier_that_the_tenant_may_not_use() -> None:
     shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
     with pytest.raises(Refused) as refused:
         assigned(shown, TRAINING, tenant=tenant)
-    assert "gpu-batch is not for tenant alpha" in problem_text(refused.value)
+    assert "gpu-batch is not for tenant alpha" in told(refused.value)
 
 
 NOTEBOOK = a_notebook()
@@ -156,7 +155,7 @@ FORGERIES = (
 def test_a_forged_annotation_gains_nothing(pod: PodBuilder, forged: str) -> None:
     with pytest.raises(Refused) as refused:
         assigned(pod.asking().annotated({ASSIGNED_BY: forged}), NOTEBOOK)
-    assert "gpu-training is not allowed for interactive workloads" in problem_text(refused.value)
+    assert "gpu-training is not allowed for interactive workloads" in told(refused.value)
 
 
 @pytest.mark.parametrize("forged", FORGERIES)

@@ -4,9 +4,9 @@ import pytest
 
 from tests.builders import Built, PodBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, assigned
 from tests.builders.operators import a_raycluster, an_mpijob
+from tests.builders.words import told
 from tests.builders.world import World
 from webhook.objects.refusal import Refused
-from webhook.sentences.sentence import problem_text
 
 REFUSE = a_policy(untiered="Refuse")
 LABEL = "label it gpu-tiers.dev/tier, whose value is one of"
@@ -17,7 +17,7 @@ TORCHRUN = a_pod().asking(command=["torchrun", "train.py"])
 def refusal(pod: PodBuilder, *owners: object, **more: object) -> str:
     with pytest.raises(Refused) as refused:
         assigned(pod, *owners, **{"policy": REFUSE, **more})
-    return problem_text(refused.value)
+    return told(refused.value)
 
 
 def test_what_names_no_tier_is_refused_with_those_that_it_may_choose() -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, hook_decided
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import file_handler
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.workloads.kind_table import WorkloadType
-from webhook.sentences.sentence import problem_text
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"
@@ -127,7 +127,7 @@ REFUSED = [
 def test_an_annotation_that_means_nothing_is_refused(annotations: dict[str, str], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         plan(POD.annotated(annotations))
-    assert problem_text(refused.value) == sentence
+    assert told(refused.value) == sentence
     with pytest.raises(Refused) as refused:
         hook_decided(POD, TRAINING, a_job(name="night").annotated(annotations))
-    assert problem_text(refused.value) == f"Job/night.{sentence}"
+    assert told(refused.value) == f"Job/night.{sentence}"

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_plan import FIELDS, HookRequest, requested_hook
 from webhook.policy.values.tier_policy import Hook, WorkloadType
-from webhook.sentences.sentence import problem_text
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING = WorkloadType.TRAINING
@@ -172,7 +172,7 @@ def test_what_can_t_be_is_refused_with_its_field(name: str) -> None:
     annotations, sentence = REFUSED[name]
     with pytest.raises(Refused) as refused:
         asked(POD.annotated(annotations))
-    assert problem_text(refused.value) == f"metadata.annotations{sentence}"
+    assert told(refused.value) == f"metadata.annotations{sentence}"
     with pytest.raises(Refused) as refused:
         asked(POD, a_job(name="night").annotated(annotations))
-    assert problem_text(refused.value) == f"Job/night.metadata.annotations{sentence}"
+    assert told(refused.value) == f"Job/night.metadata.annotations{sentence}"

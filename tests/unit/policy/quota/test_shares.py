@@ -5,12 +5,12 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import PodBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders.words import told
 from tests.builders.world import World
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Devices
-from webhook.sentences.sentence import problem_text
 
 SHARING = a_policy(
     resources=[
@@ -98,7 +98,7 @@ MISTAKES: dict[str, tuple[PodBuilder, str]] = {
 def test_a_mistake_is_refused_by_name(pod: PodBuilder, sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         demand_of(pod.view(), (), SHARING)
-    assert problem_text(refused.value) == sentence
+    assert told(refused.value) == sentence
 
 
 async def test_a_pod_with_a_part_of_a_gpu_gets_a_tier_and_is_charged() -> None:

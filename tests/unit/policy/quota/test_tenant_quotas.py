@@ -5,10 +5,10 @@ from decimal import Decimal
 import msgspec
 import pytest
 
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota, watched_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
-from webhook.sentences.sentence import problem_text
 
 
 def quota(**spec: object) -> dict:
@@ -112,7 +112,7 @@ def test_what_is_left_out_limits_nothing():
 def test_a_broken_one_says_where(spec, sentence):
     with pytest.raises(Refused) as refused:
         read_tenant(quota(**spec))
-    assert sentence in problem_text(refused.value)
+    assert sentence in told(refused.value)
 
 
 def test_a_broken_object_is_still_an_object():

@@ -12,12 +12,12 @@ from tests.builders.operators import (
     a_sparkapplication,
     an_inferenceservice,
 )
+from tests.builders.words import told
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.templates import pod_templates
-from webhook.sentences.sentence import problem_text
 
 
 def test_a_template_is_found_at_its_place() -> None:
@@ -118,7 +118,7 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
 def test_what_is_no_template_is_refused_with_its_place(workload: WorkloadBuilder, sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         workload.view()
-    assert problem_text(refused.value) == sentence
+    assert told(refused.value) == sentence
 
 
 ODD: list[Tree] = [{}, {"spec": None}, {"spec": []}, {"spec": {"template": None}}, {"spec": "x"}]
