@@ -111,7 +111,7 @@ def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
             stored["metadata"].pop(field, None)
         installed.api.create(stored)
     assert answer.exit_code == 1
-    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: none of gpu-tiers is there")
+    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: gpu-tiers has none")
     needs = "the ValidatingWebhookConfiguration of gpu-tiers"
     assert what(answer, "webhook") == f"can't be told without {needs}", "nobody asks it: it may be well"
 
