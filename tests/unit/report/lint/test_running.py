@@ -24,8 +24,8 @@ def test_of_one_that_is_well_nothing(rule: str) -> None:
 def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> None:
     assert found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 10.04)))) == [
         (
-            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server let it pass, as "
-            "failurePolicy Ignore has it, and it waited for an answer: replicas hang, or the network blocks them"
+            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server admitted it "
+            "under failurePolicy Ignore, and it waited for an answer: replicas hang, or the network blocks them"
         )
     ]
     (at_once,) = found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 0.04))))
