@@ -17,7 +17,7 @@ from cryptography import x509
 
 from certs.configurations import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
-from certs.self_managed import CertificateSecret, Kept, SelfManaged, advance, data_of, kept_in
+from certs.self_managed import CertificateSecret, SelfManaged, StoredPairs, advance, certificates_in, data_of
 from certs.source import Bundle, CertificateError, Objects, Outdated, apply
 from localcluster import Cluster
 from webhook.kube.client import Client
@@ -313,11 +313,11 @@ def aged() -> dict[str, bytes]:
     now, lifetimes = utc_now(), Lifetimes()
     life = lifetimes.ca + lifetimes.backdate
     birth = now + timedelta(seconds=5) - life * 4 / 5 + lifetimes.backdate
-    born = advance(Kept(), now=birth, names=NAMES, lifetimes=Lifetimes(), trusted=False)
-    renewed = advance(born.kept, now=now, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    born = advance(StoredPairs(), now=birth, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    renewed = advance(born.stored, now=now, names=NAMES, lifetimes=Lifetimes(), trusted=False)
     assert renewed.reasons == ("the certificate expired",)
-    assert len(kept_in(data_of(renewed.kept)).authorities) == 1
-    return data_of(renewed.kept)
+    assert len(certificates_in(data_of(renewed.stored)).authorities) == 1
+    return data_of(renewed.stored)
 
 
 @contextlib.asynccontextmanager

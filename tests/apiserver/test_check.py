@@ -68,9 +68,7 @@ def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_mis
         assert words(check(installed, "--wait=1m"))["webhook"] == "ok"
         with hanging(installed):
             output = what(check(installed), "webhook")
-        assert output.endswith(
-            "Ignore has it, and it waited for an answer: replicas hang, or the way to them is closed"
-        )
+        assert output.endswith("Ignore has it, and it waited for an answer: replicas hang, or the network blocks them")
         seconds = output.removeprefix("mutate and validate: did not mark a dry run, which took ").partition(" s: ")[0]
         assert float(seconds) >= 9
     finally:
@@ -113,7 +111,7 @@ def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
             stored["metadata"].pop(field, None)
         installed.api.create(stored)
     assert answer.exit_code == 1
-    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: none of gpu-tiers is there")
+    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: gpu-tiers has none")
     needs = "the ValidatingWebhookConfiguration of gpu-tiers"
     assert what(answer, "webhook") == f"can't be told without {needs}", "nobody asks it: it may be well"
 

@@ -219,7 +219,7 @@ def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace:
     text = asked(installed, namespace, "why-pending", "batch")
     # a fake node ends a pod at once, maybe before anybody has read it
     text = text.replace("; nothing tells whether it saved (", f"; {ENDED} (")
-    text = re.sub(r"told at \S+Z", "told at 2026-01-01T00:00:00Z", text)
+    text = re.sub(r"reported at \S+Z", "reported at 2026-01-01T00:00:00Z", text)
     expect("why-evicted", re.sub(r"ended after \d+ s", "ended after 1 s", text))
 
 

@@ -172,7 +172,7 @@ def test_lint_tells_what_each_class_counts(classes: Installed) -> None:
         "mig.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
         "vfio.gpu.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
         "fast": "counts 1 GPU a device, also as example.com/thing: its driver is gpu.nvidia.com",
-        "any": "counts 1 GPU a device: its selectors tell no driver, so a GPU may be among its devices",
+        "any": "counts 1 GPU a device: its selectors name no driver, so a GPU may be among its devices",
         "cards": "counts 0 GPU a device, also as example.com/card: no GPU is known of its driver, dra.net",
     }
 

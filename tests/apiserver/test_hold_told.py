@@ -182,7 +182,7 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
     assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
     assert first.endswith("room in gpu-training")
-    assert second.endswith("its turn")
+    assert second.endswith("the queue")
 
 
 def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: QueueingTenant) -> None:
@@ -212,7 +212,7 @@ def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: QueueingTenant) -> None
         line.installed.eventually(lambda: "no pod may change now" in changed(), "the policy, active")
         line.delete("pod", "there")
         line.installed.eventually(lambda: "no pod may change now" in said(), "who refuses")
-        assert "its turn has come, and its GPUs are reserved, but its gate can't be opened" in said()
+        assert "its GPUs are reserved, but its gate can't be opened" in said()
         assert line.waiting() == {"waits"}
     finally:
         line.installed.cluster.kubectl("delete", f"{kind},{kind}Binding".lower(), policy)

@@ -113,7 +113,7 @@ def test_a_broken_installation_is_an_error(installed: Installed) -> None:
         assert answer.exit_code == 1
         (line,) = ours(answer, "ValidatingWebhookConfiguration")
         assert line.endswith(
-            "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
+            "ValidatingWebhookConfiguration: gpu-tiers has none: nothing is refused, and no quota holds"
         )
     finally:
         for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):

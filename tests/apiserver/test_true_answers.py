@@ -32,7 +32,7 @@ def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_com
     installed.eventually(backs_off, "its back-off")
     assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", answers[0])
     evicted = rf"Its last eviction: {namespace}/{pod} \(gpu-batch\) was evicted from {node} for {namespace}/urgent "
-    assert re.search(evicted + r".*\(told at \S+Z\)\.", answers[0])
+    assert re.search(evicted + r".*\(reported at \S+Z\)\.", answers[0])
     assert "no event tells of a refusal" not in answers[0]
 
 

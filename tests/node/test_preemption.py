@@ -89,7 +89,7 @@ def test_with_the_hook_no_step_is_lost_and_no_grace_is_waited_out(run: Run) -> N
         r"\(gpu-batch\) was evicted from .*; it saved in \d+ s; lost \d+ GPU-seconds; it ended after \d+ s$", sentence
     )
     victim = sentence.partition(" ")[0].rpartition("/")[2]
-    assert f"It is gone: {sentence} (told at " in answer(run.node, run.namespace, "why-pending", victim)
+    assert f"It is gone: {sentence} (reported at " in answer(run.node, run.namespace, "why-pending", victim)
 
 
 @pytest.mark.usefixtures("release")

@@ -29,7 +29,7 @@ from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource
 from webhook.policy.workloads.workload import Devices, Workload
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 T = TypeVar("T")
 
@@ -232,7 +232,7 @@ class Files(views.ObjectLookups):
         try:
             return views.devices_in(tree, namespace, claim)
         except Refused as refused:
-            raise Unreadable(f"{claim.source} can't be read: {told(refused)}") from refused
+            raise Unreadable(f"{claim.source} can't be read: {problem_text(refused)}") from refused
 
     async def group_members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
         """Return none, because pods in files are judged by their groups."""

@@ -32,7 +32,7 @@ from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass
-from webhook.sentences.sentence import sentence, told
+from webhook.sentences.sentence import problem_text, sentence
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ async def in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[N
     except TimeoutError:
         raise Unreadable(f"{what}: no answer from the API server within {seconds:g} s") from None
     except (ApiError, Refused) as error:
-        raise Unreadable(f"{what} can't be read: {told(error)}") from error
+        raise Unreadable(f"{what} can't be read: {problem_text(error)}") from error
 
 
 @dataclass(eq=False)

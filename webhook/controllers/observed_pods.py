@@ -28,7 +28,7 @@ from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.charges import Charge, charge_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import NOTHING
-from webhook.policy.quota.queue_status import TOLD
+from webhook.policy.quota.queue_status import WAITS_FOR
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
@@ -203,7 +203,7 @@ class ObservedPods(PodsOnNodes):
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
         if seen.waits_for_quota:
-            since, reported = metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
+            since, reported = metadata.creation_timestamp or "", seen.unscheduled.startswith(WAITS_FOR)
             gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),

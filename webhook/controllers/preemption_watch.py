@@ -30,7 +30,7 @@ from webhook.kube.reflector import Reflector, Source
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Refused
 from webhook.report.latest import Preemption
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class PreemptionWatch:
                 await self._report(preemption, ended.of)
             await self._mark(event, SETTLED_BY_NOW)
         except (ApiError, Refused) as error:
-            log.warning("preemption not followed", {"pod": event.victim.name, "error": told(error)})
+            log.warning("preemption not followed", {"pod": event.victim.name, "error": problem_text(error)})
         except Exception:
             log.exception("preemption not followed", {"pod": event.victim.name})
 
@@ -123,4 +123,4 @@ class PreemptionWatch:
         except Conflict:
             raise
         except ApiError as error:
-            log.warning("preemption not marked", {"pod": event.victim.name, "error": told(error)})
+            log.warning("preemption not marked", {"pod": event.victim.name, "error": problem_text(error)})

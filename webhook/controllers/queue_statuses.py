@@ -126,6 +126,6 @@ def _numbered(places: Sequence[QueuedWorkload]) -> Iterator[int]:
     """Yield positions from 1. Consecutive pods of one workload share a position."""
     number, before = 0, None
     for each in places:
-        number += each.whose != before
-        before = each.whose
+        number += each.same_position != before
+        before = each.same_position
         yield number

@@ -28,10 +28,10 @@ from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.report.gpus_now import OnNode, WaitingPod, gpus_apart
+from webhook.report.gpus_now import OnNode, WaitingPod, scattered_gpus
 from webhook.report.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
 from webhook.report.waiting import waits_for_gpus_alone
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class StuckPods:
                 self._found = await self._look()
                 self._problem = ""
             except (ApiError, Refused) as error:
-                self._failed(told(error))
+                self._failed(problem_text(error))
             except Exception:
                 self._found = Found()
                 log.exception("waits not looked at")
@@ -110,7 +110,7 @@ class StuckPods:
         # 2. The GPUs that are free on too many nodes.
         nodes = await gpu_nodes(self._client, policy)
         used = [*counted_once(self._running())]
-        stranded = gpus_apart(nodes, used, [each.holding.charge.gpus for each in waiting])
+        stranded = scattered_gpus(nodes, used, [each.holding.charge.gpus for each in waiting])
 
         # 3. The pods that wait longest, and the pods that each could evict; in a thread, so that reviews go on.
         holders = cache(lambda name: [*_holders(used, name, policy)])

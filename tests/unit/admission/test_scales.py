@@ -185,7 +185,7 @@ async def test_a_workload_that_is_gone_or_was_made_again() -> None:
     )
     world = FakeApi(a_tenant().allowing("8"), job.having("metadata.uid", "another"))
     assert (await scale(world, job, 4)).sentence == (
-        "PyTorchJob/work has another UID than its scale: it was deleted and made anew; without it gpu-tiers can't "
+        "PyTorchJob/work has another UID than its scale: it was deleted and created again; without it gpu-tiers can't "
         "tell what is scaled"
     )
 

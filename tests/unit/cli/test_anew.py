@@ -5,7 +5,7 @@ import pytest
 from tests.builders import a_job, a_pod, a_policy, a_tenant
 from tests.builders.built import Built, Tree
 from tests.builders.world import FakeApi
-from webhook.cli.cluster.workloads import anew
+from webhook.cli.cluster.workloads import as_new
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 
 
@@ -37,26 +37,26 @@ async def test_a_marked_pod_is_judged_as_its_author_wrote_it(pod: Built, line: s
     world = FakeApi(JOB, policy=a_policy(rules=RULES))
     stored = await marked(world, pod)
     assert stored["metadata"]["annotations"][ASSIGNED_BY] == line
-    assert await assigned(world, anew(stored)) == line
+    assert await assigned(world, as_new(stored)) == line
 
 
 async def test_a_policy_that_changed_gives_another_tier_than_the_pod_has() -> None:
     stored = await marked(FakeApi(), a_pod().asking())
     assert stored["spec"]["priorityClassName"] == "gpu-interactive"
     changed = FakeApi(policy=a_policy(defaultTier="gpu-batch"))
-    assert (await changed.mutate(anew(stored))).patched["spec"]["priorityClassName"] == "gpu-batch"
+    assert (await changed.mutate(as_new(stored))).patched["spec"]["priorityClassName"] == "gpu-batch"
 
 
 async def test_a_demoted_pod_is_judged_by_the_tier_that_it_asked_for() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("8")
     stored = await marked(FakeApi(tenant), a_pod().asking().of_tier("gpu-training"))
     assert stored["spec"]["priorityClassName"] == "gpu-batch"
-    assert anew(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
+    assert as_new(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
 
 
 def test_nothing_of_the_api_server_and_the_scheduler_is_left() -> None:
     tree = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": {"nodeName": "b", "priority": 0}}
-    assert anew(tree) == {
+    assert as_new(tree) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"generateName": "a-", "labels": {}, "annotations": {}},

@@ -182,7 +182,7 @@ def fits(word: str, line: str) -> bool:
         (("lint", "--policy=four-tier", "--context=prod"), "--context: no cluster is asked about a policy file; leave"),
         (
             ("audit", "-f", "-", "--context=prod"),
-            "--context: no cluster is asked about manifests; leave out the one or",
+            "--context: no cluster is asked about manifests; leave out one of them",
         ),
         (("usage", "--since=1d", "--context=prod"), "--context: no cluster is asked with --since, which Prometheus"),
         (("policy", "diff", "four-tier", "-f", "-"), "so name the old policy too: policy diff OLD NEW"),

@@ -172,7 +172,7 @@ def test_an_audit_of_a_part_concludes_nothing_of_the_whole(answering: Answering,
     assert code == 0, text
     assert "Without the right to list rayjobs.ray.io and pytorchjobs.kubeflow.org, what the policy does to" in text
     assert text.count("Without the right to list rayjobs") == 1
-    assert "Of what could be read, no workload has GPUs." in text
+    assert "No workload that could be read has GPUs." in text
     assert text.count("ClusterRole view has the right where the operator adds its kinds to it") == 1
     assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in text
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import a_job, a_pod
 from webhook.admission.reviewer import Verdict
-from webhook.cli.explain.explanation import account_without, evicted_first, refusal_of, told_of_next
+from webhook.cli.explain.explanation import account_without, evicted_first, next_finding, refusal_of
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Entry
@@ -71,13 +71,13 @@ def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
     """The tenant uses 10 of 8 GPUs, one of them in the pod that is replaced."""
     now, in_its_place = finding(over_quota(10)), finding(over_quota(9))
     shown = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1. [over-quota]"
-    assert refusal_of(told_of_next(now, in_its_place), booked=False) == shown
-    of_job = told_of_next(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
+    assert refusal_of(next_finding(now, in_its_place), booked=False) == shown
+    of_job = next_finding(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
     assert refusal_of(of_job, booked=False) == shown
 
 
 def test_what_fits_in_the_place_of_another_says_so() -> None:
     fits = finding(Verdict())
-    assert told_of_next(finding(over_quota(8)), fits) is fits
+    assert next_finding(finding(over_quota(8)), fits) is fits
     one_by_one = finding(over_quota(8), fits)
-    assert told_of_next(finding(over_quota(8), finding(over_quota(8))), one_by_one) is one_by_one
+    assert next_finding(finding(over_quota(8), finding(over_quota(8))), one_by_one) is one_by_one

@@ -64,7 +64,7 @@ async def of_explain(cluster: Any) -> object:
 @pytest.mark.parametrize(
     ("cluster", "problem"),
     [
-        (Cluster(), "no ConfigMap of a gpu-tiers installation is there"),
+        (Cluster(), "there is no ConfigMap of a gpu-tiers installation"),
         (Cluster("a", "b"), "several installations: a/gpu-tiers, b/gpu-tiers"),
     ],
     ids=["none", "two"],

@@ -48,7 +48,7 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
         (
             replace(TAKEN, published=None),
             OLD,
-            "no replica has told which policy is active, so this is answered from",
+            "no replica has reported which policy is active, so this is answered from",
         ),
         (
             replace(TAKEN, published=None, unread=True),

@@ -131,7 +131,7 @@ LEADS = "See the page of gpu-tiers-7d9c5b-lead1 , which leads"
 def test_a_replica_that_does_not_lead_says_where_pods_are_counted(leader: str, forward: str, sentence: str) -> None:
     page_text = text_of(rendered(a_content(gpus=None, preemptions=(), leads=False, leader=leader, forward=forward)))
     assert f"Pods are counted by the replica that leads, and this one does not. {sentence}" in page_text
-    assert "This replica is told of no preemptions, because it does not lead." in page_text
+    assert "This replica knows of no preemptions, because it does not lead." in page_text
     assert "None since" not in page_text.partition("Recent preemptions")[2]
 
 

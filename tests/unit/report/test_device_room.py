@@ -77,7 +77,7 @@ def test_what_no_pod_holds_and_is_not_to_be_had_either() -> None:
 def test_where_devices_are_free_it_waits_for_something_else() -> None:
     found = there(a_slice(a_device("gpu-0"), a_device("gpu-1")))
     assert room_with(found, count=2).sentences == (
-        "node-a has 2 devices of gpu.nvidia.com free, so it is not these that it waits for.",
+        "node-a has 2 devices of gpu.nvidia.com free, so it waits for something else.",
     )
     assert room_with(found, count=3).sentences[0].endswith("and node-a has 2 free.")
 

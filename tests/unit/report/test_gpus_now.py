@@ -5,7 +5,7 @@ from decimal import Decimal
 from webhook.cluster.listed import GpuNode
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
-from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_apart, gpus_now
+from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_now, scattered_gpus
 
 TIERS = ("gpu-training", "gpu-batch")
 
@@ -70,7 +70,7 @@ def test_gpus_that_lie_apart_fit_nobody_who_waits() -> None:
     """Two nodes with three GPUs free each, and whoever waits asks for four on one."""
     nodes = (node("one"), node("two"), node("full"), node("cordoned", open_=False))
     there = [used("one", 5), used("two", 5), used("full", 8)]
-    assert gpus_apart(nodes, there, [Decimal(8), Decimal(4)]) == 6
-    assert gpus_apart(nodes, there, [Decimal(4), Decimal(2)]) == 0, "one of them asks for two"
-    assert gpus_apart(nodes, there, [Decimal(8)]) == 0, "there are too few for it on all nodes together"
-    assert gpus_apart(nodes, there, []) == 0, "nobody waits"
+    assert scattered_gpus(nodes, there, [Decimal(8), Decimal(4)]) == 6
+    assert scattered_gpus(nodes, there, [Decimal(4), Decimal(2)]) == 0, "one of them asks for two"
+    assert scattered_gpus(nodes, there, [Decimal(8)]) == 0, "there are too few for it on all nodes together"
+    assert scattered_gpus(nodes, there, []) == 0, "nobody waits"

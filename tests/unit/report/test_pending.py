@@ -92,7 +92,7 @@ def test_an_eviction_that_has_not_begun_is_the_schedulers_to_tell() -> None:
 
 def test_gpus_that_are_free_are_not_what_it_waits_for() -> None:
     room = room_for(waiting(4), [node("a"), node("b")], [a_holder("batch", "a", 8)])
-    assert room.sentences == ("b has 8 nvidia.com/gpu free, so it is not GPUs that it waits for.",)
+    assert room.sentences == ("b has 8 nvidia.com/gpu free, so it waits for something else.",)
 
 
 def test_a_pod_that_no_node_takes_reads_which_obstacle_stands_where() -> None:

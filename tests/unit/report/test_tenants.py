@@ -90,7 +90,7 @@ def test_a_line_is_shown_place_by_place() -> None:
     )
     assert [(each.nth, each.gpus, each.waits_for) for each in queue.entries] == [
         (1, 4, "room in gpu-training"),
-        (2, 4, "its turn"),
+        (2, 4, "the queue"),
     ]
 
 

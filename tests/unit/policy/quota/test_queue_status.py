@@ -80,7 +80,8 @@ def test_what_a_pod_reads() -> None:
     )
     text = why_queued(Decimal("0.5"), "alpha", None, "", (1, 7))
     assert sentence(text) == (
-        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and it is its turn; position 1 of 7"
+        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and it is at the head of the queue; "
+        "position 1 of 7"
     )
 
 

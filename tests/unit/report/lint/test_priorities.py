@@ -82,7 +82,7 @@ def test_the_class_of_a_tier_that_is_gone_is_to_be_deleted_and_is_nobody_elses()
     cluster = replace(with_classes(PriorityClass("gold", 900, ours=True)), pods=(a_listed_pod(class_name="gold"),))
     (sentences,) = found("class-of-former-tier", cluster)
     assert sentences == (
-        "PriorityClass/gold: value 900, of a tier that the policy no longer has: evicts gpu-serving, gpu-batch, "
+        "PriorityClass/gold: value 900, of a tier that the policy has dropped: evicts gpu-serving, gpu-batch, "
         "gpu-interactive; 1 pod with GPUs bears it"
     )
     assert found("class-above-tiers", cluster) == [], "told once"
@@ -93,8 +93,8 @@ def test_the_class_of_a_tier_that_is_gone_is_not_said_to_evict_where_it_does_not
     low = PriorityClass("acme-low", 5, ours=True)
     report = lint_report(with_classes(spare, low), RULES)
     (first, second) = [each for each in report.findings if each.id == "class-of-former-tier"]
-    assert first.what == "value 5, of a tier that the policy no longer has: evicts no tier"
-    assert second.what == "value 900, of a tier that the policy no longer has: evicts no tier"
+    assert first.what == "value 5, of a tier that the policy has dropped: evicts no tier"
+    assert second.what == "value 900, of a tier that the policy has dropped: evicts no tier"
     assert "evict" not in first.fix, "each finding says it of its own class"
 
 

@@ -44,17 +44,17 @@ def test_a_good_installation_is_silent() -> None:
 def test_one_of_the_two_configurations_is_missing() -> None:
     foreign = configured(VALIDATING, "validate.kyverno.svc", "kyverno-resource-validating-webhook-cfg")
     assert found("webhook-missing", registered(mutating(), foreign)) == [
-        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
+        "ValidatingWebhookConfiguration: gpu-tiers has none: nothing is refused, and no quota holds"
     ]
     (refuses,) = found("webhook-missing", registered(validating(), foreign))
-    assert refuses.startswith("MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier, ")
+    assert refuses.startswith("MutatingWebhookConfiguration: gpu-tiers has none: no pod gets a tier, ")
     assert refuses.endswith("and in Enforce GPU pods are refused")
 
 
 def test_without_both_nothing_is_refused() -> None:
     assert found("webhook-missing", registered()) == [
-        "MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier",
-        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds",
+        "MutatingWebhookConfiguration: gpu-tiers has none: no pod gets a tier",
+        "ValidatingWebhookConfiguration: gpu-tiers has none: nothing is refused, and no quota holds",
     ]
 
 

@@ -24,13 +24,13 @@ def test_of_one_that_is_well_nothing(rule: str) -> None:
 def test_one_that_hangs_is_reported_with_the_time_that_every_gpu_pod_waits() -> None:
     assert found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 10.04)))) == [
         (
-            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server let it pass, as "
-            "failurePolicy Ignore has it, and it waited for an answer: replicas hang, or the way to them is closed"
+            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server admitted it "
+            "under failurePolicy Ignore, and it waited for an answer: replicas hang, or the network blocks them"
         )
     ]
     (at_once,) = found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 0.04))))
     assert at_once.endswith(
-        "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+        "calls fail at once: no replica listens behind the Service, or its certificate is not trusted"
     )
     refused = DryRun(marks()[:1], 5.0, "failed calling webhook")
     assert found("webhook-silent", a_cluster(**running(dry_run=refused))) == [
@@ -66,11 +66,11 @@ def test_an_active_policy_that_somebody_broke_from_outside() -> None:
 
 def test_a_change_that_is_under_way() -> None:
     assert found("policy-not-yet-taken", a_cluster(**running(installed=CHANGED))) == [
-        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is active still"
+        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is still active"
     ]
     nobody = InstalledPolicy("gpu-tiers/gpu-tiers", FILE)
     assert found("policy-not-yet-taken", a_cluster(**running(installed=nobody))) == [
-        "ConfigMap gpu-tiers/gpu-tiers-active: no replica has told which policy is active"
+        "ConfigMap gpu-tiers/gpu-tiers-active: no replica has reported which policy is active"
     ]
 
 
