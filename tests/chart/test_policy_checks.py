@@ -95,7 +95,7 @@ TABLE = {name: fields for name, (fields, _) in MISTAKES.items()} | BROKEN
 
 BY_VALUE = {"a mode written small", "a preset that is none"}
 """These are values of their own in the chart (tests/chart/test_values.py)."""
-TEXT_ONLY = {"a command that is no list"}
+TEXT_ONLY = {"a command that is not a list"}
 """Whoever writes a command as JSON in a text learns of its mistake from the webhook alone."""
 
 

@@ -302,13 +302,13 @@ def _concerns_us(victim: PodShown) -> bool:
 
 
 def seconds_since(time: str) -> float | None:
-    """Return the seconds since a time, at least 0 because clocks differ; None if it is no time."""
+    """Return the seconds since a time, at least 0 because clocks differ; None if it is not a time."""
     began = _at(time)
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
 
 
 def _at(time: str) -> float | None:
-    """In seconds since 1970; None where that is no time."""
+    """In seconds since 1970; None where that is not a time."""
     try:
         found = datetime.fromisoformat(time)
     except ValueError:
