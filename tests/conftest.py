@@ -1,5 +1,6 @@
 """How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed."""
 
+import gc
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
@@ -13,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests import environment
 
 environment.settle()  # before any test module is read, and in xdist before its processes start
+gc.disable()  # until all tests are collected, which makes little garbage; each process of xdist collects them all
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """On a busy machine nothing is told by how long a test took."""
 settings.register_profile("quick", max_examples=30, **UNTIMED)
@@ -69,6 +71,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Bring the long rooms to the front."""
     turns = {name: number for number, name in enumerate(ROOMS)}
     items.sort(key=lambda item: turns.get(room(item.nodeid), len(turns)))
+
+
+def pytest_collection_finish() -> None:
+    """Turn the garbage collector on. It will not look at the modules and the 8,000 tests again each time."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 SECONDS: Counter[str] = Counter()

@@ -3,6 +3,7 @@
 import locale
 import os
 import re
+import sys
 import time
 
 from localcluster.binaries import cache_folder
@@ -10,6 +11,7 @@ from localcluster.environment import without_a_persons
 
 _A_PERSONS = re.compile(
     r"XDG_.*|LC_.*|LANGUAGE|OTEL_.*|(NO|FORCE)_COLOR|PY_COLORS|CLICOLOR.*|TTY_.*|COLUMNS|LINES|TERMINAL_WIDTH"
+    r"|PYTHONDONTWRITEBYTECODE"
 )
 """Beside what a cluster of ours does not hear either."""
 
@@ -21,5 +23,6 @@ def settle() -> None:
     for name in os.environ.keys() - kept.keys():
         del os.environ[name]
     os.environ.update(kept)
+    sys.dont_write_bytecode = False  # each process would compile all test modules again
     locale.setlocale(locale.LC_ALL, "C.UTF-8")
     time.tzset()

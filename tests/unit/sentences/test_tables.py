@@ -23,15 +23,12 @@ BEFORE_THE_ID = {"Refusal": 1, "Refused": 1}
 """The reason stands before the id."""
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for file in sorted(ROOT.rglob("*.py")):
-        if file.parent.name != "sentences":
-            yield file, ast.parse(file.read_text())
+TREES = [(file, ast.parse(file.read_text())) for file in sorted(ROOT.rglob("*.py")) if file.parent.name != "sentences"]
 
 
 def made() -> Iterator[tuple[str, str, str, set[str]]]:
     """Where a value is made, which sort, each id that it may have, and its fields."""
-    for file, tree in trees():
+    for file, tree in TREES:
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in TABLES:
                 continue
@@ -49,15 +46,16 @@ def places(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-@pytest.mark.parametrize(
-    ("where", "sort", "name", "fields"), [*made()], ids=[f"{each[0]}-{each[2]}" for each in made()]
-)
+MADE = [*made()]
+
+
+@pytest.mark.parametrize(("where", "sort", "name", "fields"), MADE, ids=[f"{each[0]}-{each[2]}" for each in MADE])
 def test_each_value_fills_the_places_of_its_text(where: str, sort: str, name: str, fields: set[str]) -> None:
     assert name in TABLES[sort], where
     assert places(TABLES[sort][name]) == fields, where
 
 
 def test_each_text_is_of_a_value_that_is_made() -> None:
-    texts = {each.value for _, tree in trees() for each in ast.walk(tree) if isinstance(each, ast.Constant)}
+    texts = {each.value for _, tree in TREES for each in ast.walk(tree) if isinstance(each, ast.Constant)}
     known = {*REFUSALS, *OF_WARNINGS, *PARTS}
     assert sorted(known - texts) == []
