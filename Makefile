@@ -39,7 +39,7 @@ build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be
 	@$(BIN)/python -m installation build || true
 
 test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest -m "not release and not frameworks" --ignore=tests/operators --numprocesses=4 --dist=loadscope --durations=20
+	$(BIN)/python -m pytest -m "not release and not frameworks" --ignore=tests/operators --numprocesses=6 --dist=loadscope --durations=20
 
 test-release: build  ## what a release is tested with beside that: the other Kubernetes, Helm 4, browser, Prometheus, frameworks
 	$(BIN)/python -m pytest -m release --ignore=tests/operators --numprocesses=2 --dist=loadscope --durations=20

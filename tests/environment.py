@@ -19,6 +19,7 @@ _A_PERSONS = re.compile(
 def settle() -> None:
     """Take it from this process, and so from its children. The cache stays where it was, with what is built in it."""
     pinned = {"GPU_TIERS_CACHE": str(cache_folder()), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    pinned["GOGC"] = "300"  # for control planes: a tenth of an API server's CPU, for 150 MiB more
     kept = {name: value for name, value in without_a_persons().items() if not _A_PERSONS.fullmatch(name)} | pinned
     for name in os.environ.keys() - kept.keys():
         del os.environ[name]
