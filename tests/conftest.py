@@ -22,7 +22,8 @@ settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 WAITING = (
-    *("apiserver from o", "node from o", "node", "apiserver", "chart", "apiserver from g", "docs", "machine", "alerts"),
+    *("node from o", "node", "apiserver", "chart", "apiserver from re", "apiserver from g", "apiserver from o"),
+    *("docs", "machine", "alerts"),
     *("frameworks", "other_version", "browser", "operators"),
 )
 COMPUTING = ("honest", "unit/cli", "unit/server", "unit/admission", "unit", "ledger", "workloads", "property", "fuzz")
@@ -32,7 +33,11 @@ ROOMS = (*WAITING, *COMPUTING)
 Rooms with a cluster mostly wait for it. Those without one fill the cores between, at a lower priority.
 """
 PARTS = {
-    "tests/apiserver": {"test_o": "apiserver from o", "test_g": "apiserver from g"},
+    "tests/apiserver": {
+        "test_re": "apiserver from re",
+        "test_o": "apiserver from o",
+        "test_g": "apiserver from g",
+    },
     "tests/node": {"test_o": "node from o"},
 }
 """From these files on the tests of a folder have a process and a cluster of their own: they mostly wait.
