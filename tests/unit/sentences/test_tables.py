@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import webhook
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal
 from webhook.sentences.sentence import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID, sentence
