@@ -470,7 +470,7 @@ def test_a_tier_and_a_tenant_that_names_it_come_in_one_upgrade_without_a_false_w
     alpha = ALPHA | {"spec": ALPHA["spec"] | {"maxTier": "gold", "quotas": rows}}
     policy = {**gold, **types, **flavors}
     told = release.upgrade(mode="Enforce", tenants=[alpha], webhook=webhook.values, policy=policy).stderr
-    assert "is no tier" not in told
+    assert "unknown tier" not in told
     assert "is no resource flavor" not in told
     assert "above-ceiling" not in told
     assert "demotes-nowhere" not in told
