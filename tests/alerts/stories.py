@@ -1,4 +1,4 @@
-"""What Prometheus sees, and the alert that comes of it."""
+"""Stories of metrics as Prometheus sees them, and the alerts that they raise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

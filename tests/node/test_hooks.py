@@ -1,4 +1,4 @@
-"""What a kubelet makes of the `file` hook, in pods of every shape and at every kind of deletion, side by side."""
+"""The `file` hook on a kubelet, in pods of every shape and at every kind of deletion, side by side."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ def evict(node: NodeCluster, namespace: str, name: str) -> None:
 
 
 def drain(node: NodeCluster, namespace: str, name: str) -> None:
-    """What an upgrade of the node does; the others on it stay."""
+    """Drain the pod as an upgrade of the node does; the others on it stay."""
     node.kubectl("label", "pod", name, "drained=yes", f"--namespace={namespace}")
     try:
         node.kubectl("drain", "node-0", "--force", "--delete-emptydir-data", "--pod-selector=drained=yes")
@@ -71,7 +71,7 @@ def drain(node: NodeCluster, namespace: str, name: str) -> None:
 
 
 def run_out_of_time(node: NodeCluster, namespace: str, name: str) -> None:
-    """What `maxRuntimeSeconds` comes to; nobody deletes the pod before it has ended."""
+    """Let `maxRuntimeSeconds` run out; nobody deletes the pod before it has ended."""
     limit = '{"spec": {"activeDeadlineSeconds": 1}}'
     node.kubectl("patch", "pod", name, f"--namespace={namespace}", f"--patch={limit}")
     ended = "--for=jsonpath={.status.phase}=Failed"
@@ -126,7 +126,7 @@ def test_without_a_listener_nothing_is_waited_for(pods: Together) -> None:
     assert FAILED not in seen.events()
 
 
-def test_a_save_that_is_never_confirmed_is_told(pods: Together) -> None:
+def test_a_save_that_is_never_confirmed_is_reported(pods: Together) -> None:
     seen = pods["in-vain"]
     wait_until(lambda: FAILED in seen.events(), SECONDS, "the event")
     assert 5 <= seen.seconds < GRACE
