@@ -22,6 +22,7 @@ from webhook.kube.errors import ApiError, NotFound
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.objects.quantities import written
+from webhook.objects.times import unix_seconds
 from webhook.objects.view import Tree, View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.listen import VOLUME
@@ -197,7 +198,7 @@ class EvictedPods:
 
     def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
         """By what its containers told at their end, else by what it reported, else since its start."""
-        policy, evicted_at = self.policy(), _at(event.time)
+        policy, evicted_at = self.policy(), unix_seconds(event.time)
         if not has_work_to_lose(seen, policy):
             return None
         saved = saved_last(end.containers.values(), outcome, evicted_at) or self.last_save(event.victim.uid)
@@ -238,7 +239,7 @@ class EvictedPods:
             victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        held, evicted_at, lost = self.last_held(who.uid), _at(event.time), None
+        held, evicted_at, lost = self.last_held(who.uid), unix_seconds(event.time), None
         if held is not None and evicted_at is not None:
             lost = work_since(held.charge.gpus, evicted_at, self.last_save(who.uid), None)
         return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
@@ -302,14 +303,5 @@ def _concerns_us(victim: PodShown) -> bool:
 
 def seconds_since(time: str) -> float | None:
     """From then till now; None where that is no time. Another machine's clock may be ahead of ours."""
-    began = _at(time)
+    began = unix_seconds(time)
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
-
-
-def _at(time: str) -> float | None:
-    """In seconds since 1970; None where that is no time."""
-    try:
-        found = datetime.fromisoformat(time)
-    except ValueError:
-        return None
-    return found.timestamp() if found.tzinfo else None

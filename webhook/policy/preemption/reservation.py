@@ -1,0 +1,182 @@
+"""The reservation of nodes for a preemptor: how it stands on its nodes, and what its next step is.
+
+Its state is on the nodes alone, so a new leader goes on with it:
+
+1. The nodes are tainted. A second later everything is judged again, by what the scheduler has bound meanwhile.
+2. The victims are evicted; or the reservation ends, and nothing was lost.
+3. The victims end and their claims are free. From then on the scheduler has a while to place the preemptor.
+4. It ends: the preemptor is bound, it is gone, another pod of its tier or a higher one has the devices, or its time is
+   over. If the devices are free or a lower pod has them, the eviction was in vain.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from webhook.objects.refusal import Phrase
+from webhook.policy.preemption.cluster_state import OVERDUE, ClusterState
+from webhook.policy.preemption.node_state import NodeState
+from webhook.policy.preemption.pod_state import PodState
+from webhook.policy.preemption.preemptor import EvictionPlan
+
+UNTIL_JUDGED = 1.0
+"""Seconds from the reservation until everything is judged again: the scheduler knows the taint by then."""
+UNTIL_PLACED = 30.0
+"""Seconds from when the devices are free until the preemptor has a node. It is asked again after 10 s of back-off."""
+SLACK = 10.0
+"""Seconds that the leader may take for its steps, all together."""
+MOST_NODES = 20
+"""Nodes that are reserved at a time. A gang may need more: then no other has one."""
+UNTIL_AGAIN = 60.0
+"""Seconds from an eviction in vain until the next try."""
+MOST_FAILURES = 2
+"""After so many evictions in vain nobody is evicted any more for a preemptor."""
+
+
+class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The nodes for a preemptor, of which `name` is the first pod and `pods` are the uids.
+
+    `victims` are those that were evicted, with the time by which each has ended. Times are in seconds since 1970.
+    """
+
+    gang: str
+    name: str
+    pods: tuple[str, ...]
+    tier: str
+    nodes: tuple[str, ...]
+    since: float
+    until: float
+    victims: Mapping[str, float] = msgspec.field(default_factory=dict)
+    freed_at: float | None = None
+
+
+def reservation_on(node: NodeState) -> Reservation | None:
+    """Read the annotation of a node; None where it has none that we have written."""
+    try:
+        return msgspec.json.decode(node.reservation, type=Reservation) if node.reservation else None
+    except msgspec.DecodeError:
+        return None
+
+
+def reservations(state: ClusterState) -> dict[str, Reservation]:
+    """Return all reservations by the gang that they are for. Each node of one bears the same."""
+    found = (reservation_on(node) for node in state.nodes.values() if node.reservation)
+    return {each.gang: each for each in found if each is not None}
+
+
+def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reservation:
+    """Return the reservation for a preemption. It lasts until the last victim must have ended and a while longer."""
+    preemptor = preemption.preemptor
+    grace = min(max((each.grace for each in preemption.victims), default=0), longest_grace)
+    return Reservation(
+        preemptor.gang,
+        preemptor.shown,
+        tuple(need.pod.uid for need in preemptor.needs),
+        preemptor.tier.name,
+        preemption.nodes,
+        now,
+        now + UNTIL_JUDGED + grace + OVERDUE + UNTIL_PLACED + SLACK,
+    )
+
+
+class ReservationEnd(StrEnum):
+    """Why a reservation ends."""
+
+    BOUND = "bound"
+    GONE = "gone"
+    NOT_NEEDED = "not-needed"
+    TAKEN = "taken"
+    STUCK = "victim-stuck"
+    EXPIRED = "expired"
+    IN_VAIN = "in-vain"
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Nothing is to be done now."""
+
+
+class Evict(msgspec.Struct, frozen=True):
+    """The pods that are evicted now."""
+
+    victims: tuple[PodState, ...]
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """The reservation goes on, and is written as it is now."""
+
+    reservation: Reservation
+
+
+class End(msgspec.Struct, frozen=True):
+    """The taint and the annotation are removed. `why` is what was judged last."""
+
+    outcome: ReservationEnd
+    why: Phrase | None = None
+
+
+Step = Wait | Evict | Keep | End
+Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
+"""Judges a gang again, with the nodes on which pods may be evicted."""
+
+
+def next_step(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
+    """Tell what is to be done now for a reservation."""
+    pods = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
+    if all(each.ends_at is not None for each in pods):
+        return End(ReservationEnd.GONE)
+    if all(each.node for each in pods):
+        return End(ReservationEnd.BOUND)
+    if state.now >= reservation.until:
+        return End(ReservationEnd.EXPIRED)
+    if not reservation.victims:
+        return _before_eviction(reservation, state, decide)
+    return _victims_end(reservation, state) if reservation.freed_at is None else _placing(reservation, state, decide)
+
+
+def _before_eviction(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
+    nodes = frozenset(reservation.nodes)
+    if state.now < reservation.since + UNTIL_JUDGED:
+        return Wait()
+    judged = decide(reservation.gang, nodes)
+    if isinstance(judged, Phrase):
+        return End(ReservationEnd.NOT_NEEDED, judged)
+    return Evict(judged.victims) if nodes.issuperset(judged.nodes) else End(ReservationEnd.NOT_NEEDED)
+
+
+def _victims_end(reservation: Reservation, state: ClusterState) -> Step:
+    """Wait for the claims of the victims: the time of the preemptor begins when the last of them is free."""
+    holding = (claim for claim in state.claims.values() if claim.is_allocated)
+    users = {user.uid for claim in holding for user in claim.status.reserved_for}
+    left = [due for uid, due in reservation.victims.items() if uid in state.pods or uid in users]
+    if not left:
+        return Keep(msgspec.structs.replace(reservation, freed_at=state.now))
+    return Wait() if state.now < max(left) else End(ReservationEnd.STUCK)
+
+
+def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
+    """Wait for the scheduler, and tell afterwards who has the devices."""
+    if reservation.freed_at is not None and state.now < reservation.freed_at + UNTIL_PLACED:
+        return Wait()
+    nodes = frozenset(reservation.nodes)
+    judged = decide(reservation.gang, nodes)
+    if isinstance(judged, Phrase):
+        return End(ReservationEnd.IN_VAIN if judged.id == "preemption-devices-free" else ReservationEnd.TAKEN, judged)
+    return End(ReservationEnd.IN_VAIN if nodes.intersection(judged.nodes) else ReservationEnd.TAKEN)
+
+
+def may_reserve(nodes: int, there: Mapping[str, Reservation]) -> bool:
+    """Tell whether so many nodes more may be reserved."""
+    taken = sum(len(each.nodes) for each in there.values())
+    return not taken or taken + nodes <= MOST_NODES
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """How often pods were evicted in vain for a preemptor, and when last."""
+
+    count: int
+    last: float
+
+    def allows(self, now: float) -> bool:
+        """Tell whether the preemptor may have pods evicted again."""
+        return self.count < MOST_FAILURES and now >= self.last + UNTIL_AGAIN
