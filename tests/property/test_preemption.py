@@ -54,11 +54,11 @@ def cases(draw: st.DrawFn) -> Case:
     running: list[Runs] = []
     for node, there in enumerate(nodes):
         # Mostly all devices are held, for else nobody has to go.
-        cpu, left = CPUS, list(range(len(there) - (draw(st.integers(0, 3)) == 0)))
-        while left or draw(st.integers(0, 3)) == 0:
+        cpu, left = CPUS, list(range(len(there) - (draw(st.integers(0, 3)) == 3)))
+        while left or draw(st.integers(0, 3)) == 3:
             asks, count = draw(st.integers(0, min(2, cpu))), draw(st.integers(min(1, len(left)), len(left)))
             cpu, taken, left = cpu - asks, tuple(left[:count]), left[count:]
-            tier, ends = draw(st.sampled_from(RANKS)), draw(st.integers(0, 9)) == 0
+            tier, ends = draw(st.sampled_from(RANKS)), draw(st.integers(0, 9)) == 9
             running.append(Runs(f"pod-{node}-{len(running)}", node, tier, asks, taken, ends))
     want = st.tuples(st.sampled_from((None, None, *MODELS)), st.sampled_from((1, 1, 1, 2, 3)))
     wants = st.lists(want, min_size=1, max_size=2, unique_by=lambda each: each[0]).map(tuple)
