@@ -12,7 +12,7 @@ SEED ?= 200000
 HISTORIES ?= 200
 export K8S
 
-.PHONY: demo help preemption-demo placement-demo line-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz honest test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
+.PHONY: demo help preemption-demo placement-demo queue-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz honest test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -28,8 +28,8 @@ placement-demo: $(VENV)/dev.stamp  ## where gangs come to lie without placement 
 	@$(BIN)/python -m demonstration.placement docs/pictures/placement.json
 	@$(BIN)/python docs/generate.py
 
-line-demo: $(VENV)/dev.stamp  ## ten gangs that wait for eight GPUs, on fake nodes, and one that is evicted; 1 minute
-	@$(BIN)/python -m demonstration.line docs/pictures/line.json
+queue-demo: $(VENV)/dev.stamp  ## ten gangs that wait for eight GPUs, on fake nodes, and one that is evicted; 1 minute
+	@$(BIN)/python -m demonstration.queue docs/pictures/queue.json
 	@$(BIN)/python docs/generate.py
 
 pictures: $(VENV)/dev.stamp  ## terminals and the page as the docs show them, from a cluster of fake nodes; 2 minutes, installs Chromium

@@ -232,7 +232,7 @@ class SelfManaged:
         return self._served
 
     async def changes(self) -> AsyncIterator[Bundle]:
-        """Each new bundle. While the Secret is unreachable or gone, the last good one stays in force."""
+        """Each new bundle. While the Secret is unreachable or gone, the last good one stays active."""
         while True:
             try:
                 content = await self._agreed()

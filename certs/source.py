@@ -157,7 +157,7 @@ class CertificateFiles:
         return self._served
 
     async def changes(self) -> AsyncIterator[Bundle]:
-        """Each new good pair; one that is half written or does not fit leaves the last good one in force."""
+        """Each new good pair; one that is half written or does not fit leaves the last good one active."""
         while True:
             await asyncio.sleep(self._every)
             try:

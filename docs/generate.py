@@ -28,15 +28,15 @@ from generators.values import values  # noqa: E402
 from generators.values_schema import values_schema  # noqa: E402
 from generators.workloads import workload_kinds, workload_words, workloads  # noqa: E402
 from pictures import concepts, creates, preemption  # noqa: E402
-from pictures import line as turns  # noqa: E402
 from pictures import placement as layout  # noqa: E402
+from pictures import queue as turns  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
 from pictures.what_happens import picture  # noqa: E402
 
 from bench.figures import read_measured  # noqa: E402
 from demonstration.figures import read  # noqa: E402
-from demonstration.line_figures import read_line  # noqa: E402
 from demonstration.placement_figures import read_layouts  # noqa: E402
+from demonstration.queue_figures import read_line  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
@@ -69,7 +69,7 @@ def files() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "checkpointing.md", checkpointing(measured)
     layouts = read_layouts(PICTURES / "placement.json")
     yield PICTURES / "placement.svg", layout.picture(layouts)
-    yield PICTURES / "line.svg", turns.picture(read_line(PICTURES / "line.json"))
+    yield PICTURES / "queue.svg", turns.picture(read_line(PICTURES / "queue.json"))
     yield ROOT / "docs" / "placement.md", placement(layouts)
     benched = read_measured(PICTURES / "creates.json")
     yield PICTURES / "creates.svg", creates.picture(benched)

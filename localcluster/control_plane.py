@@ -159,7 +159,7 @@ class ControlPlane:
     def restart_apiserver(self, *options: str) -> None:
         """Kill it in the middle of its requests, start it again, and wait until it answers, whatever else has ended.
 
-        Options stand behind those of its first start, and before them in force, until it is restarted again.
+        Options stand behind those of its first start, and before them active, until it is restarted again.
         """
         process = self.processes.named("kube-apiserver")
         process.popen.kill()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cli.prometheus import growth
-from webhook.server.page_ports import held_by_tier
+from webhook.server.page_ports import used_by_tier
 
 WIDTH = 24
 """Columns of Grafana's grid."""
@@ -124,7 +124,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "GPU-hours",
-                "What pods held on nodes in the time shown, for chargeback.",
+                "GPU time that pods used on nodes in the time shown, for chargeback.",
                 (
                     (
                         (
@@ -137,23 +137,23 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 kind="bargauge",
             ),
             Panel(
-                "GPUs held by tier",
+                "GPUs used by tier",
                 "What pods hold on nodes; the page draws the same.",
-                ((held_by_tier(_TENANT, "$__rate_interval"), "{{tier}}"),),
+                ((used_by_tier(_TENANT, "$__rate_interval"), "{{tier}}"),),
                 width=WIDTH,
             ),
         ),
     ),
     (
-        "What is let in, and what is refused",
+        "What is admitted, and what is refused",
         (
             Panel(
-                "Pods let in by tier",
+                "Pods admitted by tier",
                 "In an hour. In Audit: the tier that they would get.",
                 ((_in_an_hour("admissions_total", "tier"), "{{tier}}"),),
             ),
             Panel(
-                "Pods let in by step and evidence",
+                "Pods admitted by step and evidence",
                 "In an hour: which step decided the tier, and the grade of evidence of the type.",
                 ((_in_an_hour("admissions_total", "step", "grade"), "{{step}} {{grade}}"),),
             ),
@@ -163,9 +163,9 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((_in_an_hour("denials_total", "reason", "mode"), "{{reason}} ({{mode}})"),),
             ),
             Panel(
-                "Guesses held back",
+                "Guesses too weak to raise a tier",
                 "In an hour. They are too weak to raise a tier: a label settles each.",
-                ((_in_an_hour("guesses_held_back_total", "tier"), "stays {{tier}}"),),
+                ((_in_an_hour("weak_guesses_total", "tier"), "stays {{tier}}"),),
             ),
         ),
     ),

@@ -27,8 +27,8 @@ WELL = {
     'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
     'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "4x1600",
     'gpu_tiers_quota_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600",
-    'gpu_tiers_line_head_seconds{tenant="alpha"}': "0+60x1600",
-    'gpu_tiers_line_head_with_room_seconds{tenant="alpha"}': "0x1600",
+    'gpu_tiers_queue_head_seconds{tenant="alpha"}': "0+60x1600",
+    'gpu_tiers_queue_head_with_room_seconds{tenant="alpha"}': "0x1600",
 }
 """A cluster in which all is well for two days."""
 
@@ -111,7 +111,7 @@ STORIES = (
         "GpuTiersPolicyNotTaken",
         {'gpu_tiers_policy_taken{instance="one"}': "1x8 0x1600"},
         "20m",
-        "The policy of one is not in force as it should be.",
+        "The policy of one is not active as it should be.",
         {"instance": "one"},
     ),
     Story(
@@ -121,7 +121,7 @@ STORIES = (
             'gpu_tiers_policy_info{instance="two",mode="Enforce",digest="b2"}': "1x1600",
         },
         "20m",
-        "The replicas of gpu-tiers have 2 different policies in force.",
+        "The replicas of gpu-tiers have 2 different active policies.",
     ),
     Story(
         "GpuTiersWorkLost",
@@ -132,9 +132,9 @@ STORIES = (
     ),
     Story(
         "GpuTiersHeadWaitsWithRoom",
-        {'gpu_tiers_line_head_with_room_seconds{tenant="alpha"}': "0x4 60+60x1600"},
+        {'gpu_tiers_queue_head_with_room_seconds{tenant="alpha"}': "0x4 60+60x1600"},
         "10m",
-        "The first of the line of tenant alpha has waited for 6m 0s with room.",
+        "The head of the queue of tenant alpha has waited for 6m 0s with room.",
         {"tenant": "alpha"},
     ),
     Story(

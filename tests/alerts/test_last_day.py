@@ -96,7 +96,7 @@ async def test_the_page_of_a_replica_that_does_not_lead_draws_that_day(prometheu
     by = asked(prometheus, cluster="eu")
     content = a_content(leads=False, gpus=None)
     told = text_of(rendered(await replace(sources_of(content), prometheus=by.name, day=by.day).content()))
-    assert re.search("GPUs held by tier, at most 12; below, preempted pods, at most (about )?3", told)
+    assert re.search("GPUs used by tier, at most 12; below, preempted pods, at most (about )?3", told)
     assert f"By the Prometheus at 127.0.0.1:{prometheus.port}" in told
     day = await by.day()
     assert use_chart(day.seen, ["gpu-training"], ()).count("<polyline") == 2, "one on each side of the gap"

@@ -39,7 +39,7 @@ class Installed:
         (self.page_tls_port,) = free_ports(1)
         self.process = start_webhook(cluster, self.address, *self._options)
         wait_for_webhook(cluster)
-        self.eventually(self._file_is_published, "the policy in force, published")
+        self.eventually(self._file_is_published, "the active policy, published")
 
     def end(self) -> None:
         """Leave the cluster without it."""
@@ -61,23 +61,23 @@ class Installed:
         return (*QUICK, f"--page-tls-port={self.page_tls_port}")
 
     def upgrade(self, **values: object) -> None:
-        """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""
+        """`helm upgrade` with these values beside the examples' policy, and the new policy active."""
         chosen = VALUES | {"webhook": self.address.values} | values
         chart = str(ROOT / "charts" / "gpu-tiers")
         how = (f"--namespace={RELEASE}", "--values=-", "--disable-openapi-validation")
         helm(self.cluster, "upgrade", RELEASE, chart, *how, input=json.dumps(chosen))
         self.write_policy(installed_policy(self.cluster))
-        self.eventually(self._file_is_published, "the policy in force, published")
+        self.eventually(self._file_is_published, "the active policy, published")
 
     @contextmanager
     def policy_with(self, **keys: object) -> Iterator[None]:
         """The policy with other values of these keys as long as the block lasts: what only the process reads of it."""
         before = installed_policy(self.cluster)
         self.change_policy(yaml.safe_dump(yaml.safe_load(before) | keys))
-        self.eventually(self._file_is_published, "the policy in force, published")
+        self.eventually(self._file_is_published, "the active policy, published")
         yield
         self.change_policy(before)
-        self.eventually(self._file_is_published, "the policy in force, published")
+        self.eventually(self._file_is_published, "the active policy, published")
 
     def write_policy(self, text: str, result: str = "success") -> None:
         """Change the policy file and wait until the process has looked at it."""
@@ -96,8 +96,8 @@ class Installed:
 
     @property
     def published(self) -> dict[str, str]:
-        """What the leader tells of the policy in force."""
-        return dict(self.get(f"configmap/{RELEASE}-in-force", RELEASE).get("data") or {})
+        """What the leader tells of the active policy."""
+        return dict(self.get(f"configmap/{RELEASE}-active", RELEASE).get("data") or {})
 
     def _file_is_published(self) -> bool:
         return self.published.get("in-force.yaml") == policy_file(self.cluster).read_text()
@@ -115,7 +115,7 @@ class Installed:
         return self.process.log.read_text()
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
-        """Make a TenantQuota that selects a namespace by its name, and wait until it is in force.
+        """Make a TenantQuota that selects a namespace by its name, and wait until it is active.
 
         What an earlier TenantQuota of that name had booked in other namespaces has moved away by then.
         """
@@ -125,7 +125,7 @@ class Installed:
             ledger = self.get(f"tenantquota/{name}", "").get("status", {}).get("ledger", {})
             return all(state == "open" for state in ledger.get("namespaces", {}).values())
 
-        wait_until(lambda: self._is_ready(f"tenantquota/{name}"), SECONDS, f"{name}, in force")
+        wait_until(lambda: self._is_ready(f"tenantquota/{name}"), SECONDS, f"{name}, active")
         wait_until(has_own_namespaces, SECONDS, f"{name}, without the namespaces that it had")
 
     @contextmanager

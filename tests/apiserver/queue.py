@@ -1,4 +1,4 @@
-"""A tenant whose pods wait for their turn (onExceed: Hold)."""
+"""A tenant whose pods are queued (onExceed: Hold)."""
 
 from .installed import Installed, Tree, gpu_pod
 
@@ -6,7 +6,7 @@ GATE = {"name": "gpu-tiers.dev/quota"}
 
 
 class Line:
-    """A tenant of 8 GPUs whose pods wait for their turn, and a node with room for all of them."""
+    """A tenant of 8 GPUs whose pods are queued, and a node with room for all of them."""
 
     def __init__(self, installed: Installed, namespace: str, node: str) -> None:
         self.installed = installed

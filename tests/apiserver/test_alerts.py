@@ -90,7 +90,7 @@ def test_a_policy_with_a_mistake(installed: Installed, prometheus: Prometheus) -
         where = f"127.0.0.1:{installed.address.metrics_port}"
         assert (
             told(installed, prometheus, "GpuTiersPolicyNotTaken")
-            == f"The policy of {where} is not in force as it should be."
+            == f"The policy of {where} is not active as it should be."
         )
     finally:
         installed.write_policy(policy)

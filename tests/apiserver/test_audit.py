@@ -151,7 +151,7 @@ def test_what_changes_for_a_cluster(installed: Installed, contradictions: str, t
 def test_tenants_are_compared_with_all_of_a_cluster(installed: Installed) -> None:
     answer = run(installed, "policy", "diff", "three-tier")
     assert answer.exit_code == 1
-    assert re.search(r'TenantQuota \S+ +Ready +InForce → UnknownTier: spec.*"gpu-serving" is no tier', answer.stdout)
+    assert re.search(r'TenantQuota \S+ +Ready +Active → UnknownTier: spec.*unknown tier "gpu-serving"', answer.stdout)
     assert re.search(r"objects change: \d+ (is|are) no longer Ready", answer.stdout)
 
 

@@ -1,4 +1,4 @@
-"""Claims that become others after a pod's admission: none asks for more than its pod was let in with.
+"""Claims that become others after a pod's admission: none asks for more than its pod was admitted with.
 
 Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made anew.
 """
@@ -91,7 +91,7 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(
         delete(installed, "resourceclaimtemplate/gpus", namespace)
         assert installed.create(a_claim_template("gpus", 8).unplaced(), namespace).code == 0
     refused = (
-        "spec.devices: asks for 8 GPUs, but pod modest was let in with 1 by its claim gpu; ask for no more, or "
+        "spec.devices: asks for 8 GPUs, but pod modest was admitted with 1 by its claim gpu; ask for no more, or "
         "delete the pod, and create it again when the claim or its template is there"
     )
     told = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
@@ -157,7 +157,7 @@ def test_the_claim_of_a_gated_pod_is_made_anew(
         open_gate(installed, "waits", namespace)
         installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
     assert allocated(installed, namespace) == 0
-    assert "5 GPUs, but pod waits was let in with 2 by its claim gpu; ask for no more" in refused.stderr
+    assert "5 GPUs, but pod waits was admitted with 2 by its claim gpu; ask for no more" in refused.stderr
 
     assert installed.create(a_claim("mine", 1).unplaced(), namespace).code == 0
     assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr, "it may be 2 again"
@@ -237,7 +237,7 @@ def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, n
     installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
     assert allocated(installed, namespace) == 1
     for answer in (by_hand, adopted):
-        assert "8 GPUs, but pod modest was let in with 1 by its claim gpu; ask for no more" in answer.stderr
+        assert "8 GPUs, but pod modest was admitted with 1 by its claim gpu; ask for no more" in answer.stderr
 
 
 @pytest.mark.usefixtures("tenant")
@@ -261,7 +261,7 @@ def test_who_only_warns_counts_what_the_pods_get(installed: Installed, namespace
         late = installed.create(a_claim("late", 5).unplaced(), namespace)
     finally:
         installed.upgrade()
-    assert "would be refused: spec.devices: asks for 5 GPUs, but pod early was let in with 0" in late.stderr
+    assert "would be refused: spec.devices: asks for 5 GPUs, but pod early was admitted with 0" in late.stderr
     installed.eventually(lambda: installed.usage(tenant) == "total 5/2", "the claim")
     over = "OverQuota: the total is at 5 of 2; nothing is evicted, and new pods that count there are refused"
     installed.eventually(lambda: ready(installed, tenant) == over, "the condition")

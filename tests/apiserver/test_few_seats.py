@@ -70,7 +70,7 @@ class FewSeats:
         return self.cluster.api.token(account, namespace)
 
     def add_flow_schema(self) -> None:
-        """Add the chart's, and wait until it is in force for the webhook."""
+        """Add the chart's, and wait until it is active for the webhook."""
         self.cluster.apply(self._rendered("flowschema"))
         uid = self.cluster.kubectl("get", "flowschema", RELEASE, "-o=jsonpath={.metadata.uid}").stdout
         token = self.token(RELEASE, RELEASE)

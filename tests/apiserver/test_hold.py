@@ -81,7 +81,7 @@ def test_the_first_reserves_what_it_needs_of_a_row_that_is_not_short(
         line.eventually_runs("there")
         line.create(line.pod("head", gpus=3))
         line.create(line.pod("all", gpus=6, tier="gpu-batch"))
-        line.installed.eventually(lambda: line.status().get("held", {}).get("pods") == 2, "two in the queue")
+        line.installed.eventually(lambda: line.status().get("queue", {}).get("pods") == 2, "two in the queue")
         line.delete("pod", "there")
         line.eventually_runs("head")
         assert line.waiting() == {"all"}

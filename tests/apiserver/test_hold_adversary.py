@@ -35,7 +35,7 @@ class Attacked(Line):
 
     def is_told(self, pods: int) -> None:
         """Until the tenant's status tells of so many that wait: by then the leader has looked at them."""
-        self.installed.eventually(lambda: self.status().get("held", {}).get("pods") == pods, f"{pods} in the line")
+        self.installed.eventually(lambda: self.status().get("queue", {}).get("pods") == pods, f"{pods} in the line")
 
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:
         versions = {"Job": "batch/v1", "ConfigMap": "v1"}
@@ -120,7 +120,7 @@ def test_whom_its_pods_say_they_are_of_is_told_only_where_it_can_be_a_name(line:
     forged = line.made_by(line.pod("forged"), "Job\n  free: 64 GPUs", "x", "0c5e1b1a-5f0c-4e0c-9d5c-000000000001")
     assert not line.makes(forged).code
     line.is_told(1)
-    assert [each["workload"] for each in line.status()["held"]["line"]] == ["Pod/forged"]
+    assert [each["workload"] for each in line.status()["queue"]["entries"]] == ["Pod/forged"]
 
 
 def test_a_pod_that_names_no_flavor_is_booked_when_all_rows_have_room(

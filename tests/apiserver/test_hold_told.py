@@ -1,4 +1,4 @@
-"""What people read of pods that wait for their turn: on the pod, its workload and the tenant."""
+"""What people read of pods that are queued: on the pod, its workload and the tenant."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def told_of(line: Line, pods: list[str]) -> list[str]:
 
 
 def held(line: Line) -> Tree:
-    return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("held", {})
+    return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("queue", {})
 
 
 def reserved(line: Line, tier: str) -> str:
@@ -51,7 +51,7 @@ def reserved(line: Line, tier: str) -> str:
     return next((str(each.get("reservedForQueue", "")) for each in rows if each.get("tier") == tier), "")
 
 
-def events(line: Line, reason: str = "Held") -> set[tuple[str, str, str]]:
+def events(line: Line, reason: str = "Queued") -> set[tuple[str, str, str]]:
     found = line.installed.get("events", line.namespace)["items"]
     return {
         (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
@@ -71,18 +71,18 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
 
     # 1. The status, and what kubectl shows of it.
     assert held(line)["tiers"] == [{"tier": "gpu-training", "pods": 5, "gpus": "6"}]
-    first, second = held(line)["line"]
+    first, second = held(line)["entries"]
     assert (first["workload"], first["pods"], first["gpus"], first["short"]) == ("Job/gang", 4, "4", "gpu-training")
     assert (second["workload"], second["gpus"], "short" in second) == ("Pod/behind", "2", False)
     table = line.installed.cluster.kubectl("get", "tenantquota", tenant).stdout
     heading, row = table.splitlines()
-    assert row[heading.index("HELD") :].split()[0] == "5"
+    assert row[heading.index("QUEUED") :].split()[0] == "5"
 
     # 2. The condition of the first pod of each, whose reason stays.
-    of_gang = f"waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 1 when it came."
+    of_gang = f"waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 1 when it came."
     behind = (
-        f"waits for 2 GPUs behind Job/gang, which comes before it in the line of tenant {tenant}; "
-        f"place 2 of 2 when it came. See TenantQuota/{tenant}."
+        f"waits for 2 GPUs behind Job/gang, which comes before it in the queue of tenant {tenant}; "
+        f"position 2 of 2 when it came. See TenantQuota/{tenant}."
     )
     line.installed.eventually(lambda: condition(line, "behind").get("message") == behind, "why it waits")
     assert condition(line, "behind")["reason"] == "SchedulingGated"
@@ -99,16 +99,16 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind), *pods}
 
     # 4. Metrics.
-    assert line.installed.metric("gpu_tiers_held_pods", tenant=tenant, tier="gpu-training") == 5
-    assert line.installed.metric("gpu_tiers_held_gpus", tenant=tenant) == 6
-    assert line.installed.metric("gpu_tiers_line_head_seconds", tenant=tenant) > 0
-    assert line.installed.metric("gpu_tiers_line_head_with_room_seconds", tenant=tenant) == 0
+    assert line.installed.metric("gpu_tiers_queued_pods", tenant=tenant, tier="gpu-training") == 5
+    assert line.installed.metric("gpu_tiers_queued_gpus", tenant=tenant) == 6
+    assert line.installed.metric("gpu_tiers_queue_head_seconds", tenant=tenant) > 0
+    assert line.installed.metric("gpu_tiers_queue_head_with_room_seconds", tenant=tenant) == 0
 
     # 5. Nothing is left of it once all run.
     before = line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training")
     line.delete("pod", "there")
     line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
-    line.installed.eventually(lambda: held(line)["pods"] == 0 and not held(line)["line"], "an empty line")
+    line.installed.eventually(lambda: held(line)["pods"] == 0 and not held(line)["entries"], "an empty line")
     assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
     line.installed.eventually(lambda: len(events(line, "Admitted")) == 5, "an event of each gate")
     assert {(kind, name) for kind, name, _ in events(line, "Admitted")} == {
@@ -129,7 +129,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
 
     room = f"tenant told-{line.namespace}: gpu-training is at 6 of 6 GPUs, 2 reserved for pods queued "
     small = line.job("small", pods=1)
-    told = f"{room}earlier; this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"
+    told = f"{room}earlier; this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
     assert told in warned(small, dry_run=True)
     assert told in warned(small)
     line.installed.eventually(lambda: held(line).get("workloads") == 2, "it, behind the gang")
@@ -140,7 +140,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
         "metadata": {"name": "nightly", "labels": small["metadata"].get("labels", {})},
         "spec": {"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": small["spec"]}},
     }
-    run_waits = "If that has not changed when a run begins, its pods wait for their turn (onExceed: Hold)"
+    run_waits = "If that has not changed when a run begins, its pods are queued (onExceed: Hold)"
     assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
 
 
@@ -163,19 +163,21 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     here = f"--namespace={line.namespace}"
     why = asked("why-pending", "behind", here)
     assert "gpu-tiers.dev/quota: it is queued by the quota of its tenant." in why
-    behind = f"It waits for 2 GPUs behind Job/gang, which comes before it in the line of tenant {tenant}; place 2 of 2."
+    behind = (
+        f"It waits for 2 GPUs behind Job/gang, which comes before it in the queue of tenant {tenant}; position 2 of 2."
+    )
     assert behind in why
     assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why
     assert re.search(r"It has room at 2\S+Z at the latest, by the activeDeadlineSeconds of what runs now", why)
     why = asked("why-pending", "job/gang", here)
-    assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; place 1 of 2." in why
+    assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 2." in why
 
-    told = f"waits for its turn: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait in its line"
+    told = f"is queued: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait in its queue"
     assert told in asked("explain", "job/gang", here)
     assert told in asked("explain", "behind", here)
 
     usage = asked("usage", tenant)
-    assert f"The line of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
+    assert f"The queue of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
     first, second = usage.splitlines()[-2:]
     assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
     assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
@@ -207,10 +209,10 @@ def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: Line) -> None:
         return run(line.installed, "why-pending", "waits", f"--namespace={line.namespace}").stdout
 
     try:
-        line.installed.eventually(lambda: "no pod may change now" in changed(), "the policy, in force")
+        line.installed.eventually(lambda: "no pod may change now" in changed(), "the policy, active")
         line.delete("pod", "there")
         line.installed.eventually(lambda: "no pod may change now" in said(), "who refuses")
-        assert "its turn has come, and its GPUs are kept for it, but its gate can't be opened" in said()
+        assert "its turn has come, and its GPUs are reserved, but its gate can't be opened" in said()
         assert line.waiting() == {"waits"}
     finally:
         line.installed.cluster.kubectl("delete", f"{kind},{kind}Binding".lower(), policy)

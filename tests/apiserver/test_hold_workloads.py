@@ -55,7 +55,7 @@ def eventually_waits(line: Line, pods: int = 1) -> None:
 
 def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is_room(line: Line) -> None:
     told = applied(line, "Deployment", "score", 8, progressDeadlineSeconds=2)
-    assert "[held-surge]" in told
+    assert "[queued-surge]" in told
     assert "strategy.rollingUpdate.maxSurge: 0" in told
     line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
     before = line.running()
@@ -74,7 +74,7 @@ def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is
 
 
 def test_a_deployment_that_recreates_keeps_its_place(line: Line) -> None:
-    assert "[held-surge]" not in applied(line, "Deployment", "score", 8, strategy={"type": "Recreate"})
+    assert "[queued-surge]" not in applied(line, "Deployment", "score", 8, strategy={"type": "Recreate"})
     line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
     before = line.running()
     line.create(line.pod("behind", tier="gpu-training"))
@@ -89,7 +89,7 @@ def test_a_statefulset_in_order_joins_the_line_pod_by_pod(line: Line) -> None:
     one_is_there(line, gpus=4)
     with pytest.raises(AssertionError, match="the total allows 8 GPUs; this StatefulSet asks for 12 in all"):
         applied(line, "StatefulSet", "shards", 4, replicas=3, serviceName="shards")
-    assert "[held-in-order]" in applied(line, "StatefulSet", "shards", 4, replicas=2, serviceName="shards")
+    assert "[queued-in-order]" in applied(line, "StatefulSet", "shards", 4, replicas=2, serviceName="shards")
     line.eventually_runs("shards-0")
     line.installed.eventually(lambda: line.waiting() == {"shards-1"}, "the next, held")
     line.delete("pod", "there")
@@ -98,7 +98,7 @@ def test_a_statefulset_in_order_joins_the_line_pod_by_pod(line: Line) -> None:
 
 def test_a_daemonsets_pod_waits_as_an_unavailable_one(line: Line) -> None:
     one_is_there(line)
-    assert "[held-on-nodes]" in applied(line, "DaemonSet", "each", 1)
+    assert "[queued-on-nodes]" in applied(line, "DaemonSet", "each", 1)
     eventually_waits(line)
 
     def is_unavailable() -> bool:
@@ -115,7 +115,7 @@ def test_the_deadline_of_a_held_job_ends_it_and_the_line_goes_on(line: Line) -> 
     job = line.job("short", pods=2)
     job["spec"]["activeDeadlineSeconds"] = 3
     answer = line.installed.create(job, line.namespace)
-    assert "[held-deadline] activeDeadlineSeconds 3 runs on while its pods wait for quota" in answer.stderr
+    assert "[queued-deadline] activeDeadlineSeconds 3 runs on while its pods wait for quota" in answer.stderr
     eventually_waits(line, pods=2)
     line.create(line.pod("behind"))
     late = "DeadlineExceeded"
@@ -130,14 +130,14 @@ def test_a_suspended_job_has_no_pods_and_its_clock_begins_in_the_line(line: Line
     job = line.job("later", pods=2)
     job["spec"] |= {"suspend": True, "activeDeadlineSeconds": 3600}
     answer = line.installed.create(job, line.namespace)
-    assert "[held-deadline]" not in answer.stderr
+    assert "[queued-deadline]" not in answer.stderr
     is_suspended = lambda: condition(line, "job/later", "Suspended").get("status") == "True"  # noqa: E731
     line.installed.eventually(is_suspended, "the Job, suspended")
     assert "startTime" not in line.installed.get("job/later", line.namespace)["status"]
     assert not line.waiting()
     where = ("job/later", f"--namespace={line.namespace}", "--type=merge")
     resumed = line.installed.cluster.kubectl("patch", *where, '--patch={"spec":{"suspend":false}}')
-    assert "[held-deadline]" in resumed.stderr
+    assert "[queued-deadline]" in resumed.stderr
     eventually_waits(line, pods=2)
     has_begun = lambda: "startTime" in line.installed.get("job/later", line.namespace)["status"]  # noqa: E731
     line.installed.eventually(has_begun, "the beginning of its clock")
@@ -151,9 +151,9 @@ def test_a_cronjob_that_forbids_skips_a_run_while_one_waits(line: Line) -> None:
     one_is_there(line)
     spec = {"schedule": "0 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": {"spec": line.job("", 1)["spec"]}}
     cron: Tree = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "hourly"}, "spec": spec}
-    assert "[held-schedule]" in line.installed.create(cron, line.namespace, dry_run=True).stderr
+    assert "[queued-schedule]" in line.installed.create(cron, line.namespace, dry_run=True).stderr
     spec["concurrencyPolicy"] = "Forbid"
-    assert "[held-schedule]" not in line.installed.create(cron, line.namespace).stderr
+    assert "[queued-schedule]" not in line.installed.create(cron, line.namespace).stderr
     for schedule in ("0 * * * *", "30 * * * *"):  # of each a run is due since long, so it begins now
         patch(line, "cronjob/hourly", {"spec": {"schedule": schedule}})
         missed = {"status": {"lastScheduleTime": "2024-01-01T00:15:00Z"}}
@@ -213,7 +213,7 @@ def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
     name = "requests.nvidia.com/gpu"
     line.installed.eventually(lambda: used().get(name) == "8", "the quota, counted")
     told = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
-    assert "[held-counted] ResourceQuota native counts pods that wait for quota too" in told
+    assert "[queued-counted] ResourceQuota native counts pods that wait for quota too" in told
     line.installed.eventually(lambda: used()[name] == "9", "the Job's pod, counted")
     line.delete("job", "sweep")
     line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")
@@ -248,7 +248,7 @@ def test_two_gates_are_opened_in_any_order(line: Line) -> None:
     tenant = f"hold-{line.namespace}"
     line.installed.eventually(lambda: line.installed.usage(tenant) == "total 8/8", "both, counted")
     line.create(line.pod("next"))
-    line.installed.eventually(lambda: line.status().get("held", {}).get("pods") == 1, "who waits")
+    line.installed.eventually(lambda: line.status().get("queue", {}).get("pods") == 1, "who waits")
     patch(line, "pod/approved-last", {"spec": {"schedulingGates": []}})
     line.eventually_runs("approved-last")
     assert line.waiting() == {"next"}, "the last took nothing of the total: it was counted there before"

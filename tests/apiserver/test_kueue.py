@@ -100,7 +100,7 @@ def wait_until_in_force(webhook: Installed) -> None:
         answer = webhook.create(probe, "default", dry_run=True)
         return CLASS in json.loads(answer.stdout)["metadata"]["labels"]
 
-    webhook.eventually(is_asked, "entries in force")
+    webhook.eventually(is_asked, "entries active")
 
 
 @pytest.mark.parametrize(("workload", "tier"), EXPECTED, ids=[each["kind"] for each, _ in EXPECTED])

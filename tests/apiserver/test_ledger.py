@@ -117,7 +117,7 @@ def test_an_unknown_tier_and_an_older_quota_are_named(
     assert f"TenantQuota {ALPHA} is older and selects {namespace} too" in beaten
     installed.api.apply(tenant_quota(ALPHA, namespace, maxTier="gpu-gold"))
     mistaken = becomes(ALPHA, "False", "UnknownTier")
-    assert mistaken.startswith('spec.maxTier: "gpu-gold" is no tier; the tiers are gpu-training, ')
+    assert mistaken.startswith('spec.maxTier: unknown tier "gpu-gold"; known tiers: gpu-training, ')
     installed.api.delete(f"tenantquota/{ALPHA}")
     installed.api.wait_for("Ready", f"tenantquota/{BETA}")
     installed.api.delete(f"tenantquota/{BETA}")

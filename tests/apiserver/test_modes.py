@@ -35,7 +35,7 @@ def test_warn_patches_and_tells(changed: Installed, namespace: str) -> None:
     assert fine["spec"]["priorityClassName"] == "gpu-batch"
     warned = changed.create(gpu_pod("work", tier="gpu-urgent"), namespace)
     assert warned.code == 0
-    assert 'Warning: would be refused: metadata.labels[gpu-tiers.dev/tier]: "gpu-urgent" is no tier' in warned.stderr
+    assert 'Warning: would be refused: metadata.labels[gpu-tiers.dev/tier]: unknown tier "gpu-urgent"' in warned.stderr
 
 
 def test_a_namespace_may_be_stricter_never_milder(changed: Installed, namespace: str) -> None:
@@ -57,7 +57,7 @@ def test_a_changed_policy_is_taken_up_and_a_broken_one_is_not(changed: Installed
     assert _tier(changed, namespace) == "gpu-batch"
 
     changed.write_policy(f"{good}\ndefaultTier: gpu-bach\n", result="failure")
-    assert "defaultTier: gpu-bach is no tier; the tiers are gpu-training" in changed.log()
+    assert 'defaultTier: unknown tier "gpu-bach"; known tiers: gpu-training' in changed.log()
     assert _tier(changed, namespace) == "gpu-batch"
 
     changed.write_policy(good)

@@ -61,7 +61,7 @@ def wait_until_in_force(webhook: Installed) -> None:
         answer = webhook.create(GANG, "default", dry_run=True)
         return "priorityClassName" in template_of(json.loads(answer.stdout))["spec"]
 
-    webhook.eventually(is_asked, "entries in force")
+    webhook.eventually(is_asked, "entries active")
 
 
 @pytest.mark.parametrize("manifest", KEPT, ids=[each["kind"] for each in KEPT])

@@ -16,7 +16,7 @@ MODE = (
     '[unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode, so that of the installation holds; '
     "did you mean Enforce?"
 )
-TIER = '[unknown-default-tier] label gpu-tiers.dev/default-tier: "gpu-bacth" is no tier'
+TIER = '[unknown-default-tier] label gpu-tiers.dev/default-tier: unknown tier "gpu-bacth"'
 
 
 def label(installed: Installed, namespace: str, *labels: str) -> Result:

@@ -1,4 +1,4 @@
-"""A policy that is not taken is loud everywhere, and what was in force before stays so, also through a restart."""
+"""A policy that is not taken is loud everywhere, and what was active before stays so, also through a restart."""
 
 import subprocess
 from collections.abc import Iterator
@@ -33,17 +33,17 @@ def with_another_value(text: str) -> str:
 
 @pytest.fixture
 def good(installed: Installed) -> Iterator[str]:
-    """The text in force, which comes back."""
+    """The active text, which comes back."""
     text = installed.published["in-force.yaml"]
     yield text
     if installed.published.get("problem") or installed.published["in-force.yaml"] != text:
         installed.change_policy(text)
-        installed.eventually(lambda: not installed.published["problem"], "the policy in force again")
+        installed.eventually(lambda: not installed.published["problem"], "the active policy again")
 
 
 @pytest.fixture
 def broken(installed: Installed, good: str) -> str:
-    """A policy that was not taken, and the one that is in force."""
+    """A policy that was not taken, and the one that is active."""
     installed.change_policy(with_another_value(good), result="failure")
     installed.eventually(lambda: WRONG in installed.published["problem"], "the problem, published")
     return good
@@ -62,7 +62,7 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
 ) -> None:
     assert installed.published["in-force.yaml"] == broken
     assert "<strong>✗ Not well:</strong>\n<ul><li>policy: " in page(installed)
-    assert f"policy: the file was not taken, the last good policy stays in force: {WRONG}" in page(installed)
+    assert f"policy: the file was not taken, the last good policy stays active: {WRONG}" in page(installed)
     assert installed.metric("gpu_tiers_policy_taken") == 0
     installed.eventually(lambda: bool(events(installed, "PolicyNotTaken")), "the event")
     (told,) = events(installed, "PolicyNotTaken")
@@ -92,7 +92,7 @@ def test_commands_answer_from_the_policy_in_force_and_say_so(installed: Installe
         answer = run(installed, *command)
         assert answer.exit_code in {0, 1}, (command, answer.output)
         assert answer.stderr.startswith(WARNING), command
-        assert answer.stderr.rstrip().endswith(f"This is answered from the policy in force since {since}"), command
+        assert answer.stderr.rstrip().endswith(f"This is answered from the active policy since {since}"), command
     (row,) = [line for line in run(installed, "posture").stdout.splitlines() if line.startswith("gpu-batch ")]
     assert row.split()[1] == "400", "the value that pods get"
     named = run(installed, "audit", "--policy=four-tier", f"--namespace={namespace}")
@@ -125,7 +125,7 @@ def test_a_restart_while_it_is_broken_changes_nothing(installed: Installed, name
     installed.eventually(lambda: "which leads" in page(installed), "a leader")
     assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
     assert installed.get("pod/sweep", namespace)["spec"]["priority"] == 400
-    assert installed.published == before, "since when it is in force, too"
+    assert installed.published == before, "since when it is active, too"
     assert broken == before["in-force.yaml"]
 
 
@@ -134,7 +134,7 @@ def test_once_it_is_mended_all_is_quiet(installed: Installed, broken: str) -> No
     installed.change_policy(broken)
     installed.eventually(lambda: not installed.published["problem"], "no problem")
     installed.eventually(lambda: bool(events(installed, "PolicyTaken")), "the event")
-    assert "Normal: The policy file is in force again." in events(installed, "PolicyTaken")
+    assert "Normal: The policy file is active again." in events(installed, "PolicyTaken")
     assert installed.metric("gpu_tiers_policy_taken") == 1
     assert WRONG not in page(installed)
     assert "policy-not-taken" not in ids(run_lint(installed, "--output=json"))
@@ -148,8 +148,8 @@ def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, g
     since = installed.published["since"]
     told = run(installed, "posture").stderr
     assert told == (
-        "Warning: the policy file in ConfigMap gpu-tiers/gpu-tiers was changed, and is not in force yet. "
-        f"This is answered from the policy in force since {since}\n"
+        "Warning: the policy file in ConfigMap gpu-tiers/gpu-tiers was changed, and is not active yet. "
+        f"This is answered from the active policy since {since}\n"
     )
     assert "policy-not-yet-taken" in ids(run_lint(installed, "--output=json"))
     installed.change_policy(changed)
@@ -201,10 +201,10 @@ def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
     with gone(installed, name, instead):
         installed.eventually(lambda: told in installed.published["problem"], "the problem, published")
         shown = page(installed)
-        assert "policy: in force, but not as it should be: " in shown
+        assert "policy: active, but not as it should be: " in shown
         assert told in shown
         assert installed.metric("gpu_tiers_policy_taken") == 0
-        amiss = f"The policy of {since} is in force, but not as it should be: "
+        amiss = f"The policy of {since} is active, but not as it should be: "
         installed.eventually(
             lambda: any(each.startswith(amiss) and told in each for each in heard(installed)), "the event"
         )
@@ -227,5 +227,5 @@ def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(i
     assert "can't start" in ended.stdout + ended.stderr
     assert WRONG in ended.stdout + ended.stderr
     (told,) = events(installed, "PolicyNotTaken", "first")
-    assert told.startswith(f"Warning: The policy file was not taken, and no policy is in force: {WRONG}")
+    assert told.startswith(f"Warning: The policy file was not taken, and no policy is active: {WRONG}")
     installed.api.delete("configmap/first", namespace=RELEASE)

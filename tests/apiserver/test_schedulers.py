@@ -48,14 +48,14 @@ def scheduling(installed: Installed) -> Iterator[Installed]:
     add_crds(cluster, crd(JOBS))
     cluster.apply(FILLS_IN_DEFAULT)
     with installed.policy_with(scheduling=SCHEDULING):
-        installed.eventually(lambda: in_force(installed), "all in force")
+        installed.eventually(lambda: active(installed), "all active")
         yield installed
     for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
         installed.api.delete(f"{kind}/volcano-fills-in")
     delete_crd(cluster, f"{JOBS.plural}.{JOBS.group}")
 
 
-def in_force(webhook: Installed) -> bool:
+def active(webhook: Installed) -> bool:
     """Whether the queue is filled in twice. A mutating policy knows a new kind some seconds after it is served: 503."""
     answer = webhook.create(volcano_job(), "default", dry_run=True)
     return not answer.code and bool(json.loads(answer.stdout)["spec"]["queue"] == "training")

@@ -13,7 +13,7 @@ from .installed import Installed, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
-TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+TIERS = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_good_quota_is_applied_silently(installed: Installed, namespace: str, 
 def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: Installed, quota: str) -> None:
     rows = [{"gpus": 6}, {"resourceFlavor": "b200", "gpus": 1}]
     assert warnings(apply(installed, quota, "no-such-namespace", maxTier="gold", quotas=rows)) == [
-        f'[unknown-tier] spec.maxTier: "gold" is no tier; {TIERS}',
+        f'[unknown-tier] spec.maxTier: unknown tier "gold"; {TIERS}',
         '[unknown-flavor] spec.quotas[1].resourceFlavor: "b200" is no resource flavor; the policy has h100',
         (
             f"[selects-nothing] spec.namespaceSelector of TenantQuota {quota} selects no namespace that exists now; "

@@ -89,7 +89,7 @@ def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Ins
         refused = installed.create(gpu_pod("one-more", 1, tier="gpu-batch"), namespace)
         assert "gpu-batch is at 4 of 1 GPU; this pod asks for 1" in refused.stderr
         quota("4")
-        installed.eventually(lambda: "InForce" in shown(installed, "lowered"), "no word of it any more")
+        installed.eventually(lambda: "Active" in shown(installed, "lowered"), "no word of it any more")
     finally:
         installed.api.delete("tenantquota/lowered")
 
@@ -178,7 +178,7 @@ def test_a_mistake_is_named(installed: Installed, namespace: str) -> None:
         gpu_pod("z", schedulingGroup={"podGroupName": "nowhere"}),
     ]
     refused = installed.create({"apiVersion": "v1", "kind": "List", "items": pods}, namespace)
-    assert '"gpu-urgent" is no tier; the tiers are gpu-training, gpu-serving' in refused.stderr
+    assert 'unknown tier "gpu-urgent"; known tiers: gpu-training, gpu-serving' in refused.stderr
     assert "gpu-batch contradicts spec.priorityClassName: gpu-training" in refused.stderr
     assert "nowhere" in refused.stderr
     assert refused.stderr.count("(Forbidden)") == len(pods)

@@ -92,11 +92,11 @@ def test_a_refused_update_shows_on_the_workload_and_a_dry_run_nowhere(
     sentence = f"tenant {tenant}: the total allows 2 GPUs; this Job asks for 4 in all."
     assert sentence in installed.cluster.kubectl(*patch, "--dry-run=server", check=False).stderr
     assert sentence in installed.cluster.kubectl(*patch, check=False).stderr
-    reasons = {"GuessHeldBack", "OverQuota"}
+    reasons = {"GuessTooWeak", "OverQuota"}
     installed.eventually(
         lambda: {each["reason"] for each in events(installed, namespace, "Job", "train")} == reasons, "its events"
     )
     told = {each["reason"]: each for each in events(installed, namespace, "Job", "train")}
     assert told["OverQuota"]["message"].startswith(sentence)
     assert told["OverQuota"]["count"] == 1
-    assert told["GuessHeldBack"]["message"].startswith('[guess-held-back] its name ("train") hints at training;')
+    assert told["GuessTooWeak"]["message"].startswith('[guess-too-weak] its name ("train") hints at training;')

@@ -66,8 +66,8 @@ class CountedLedger(Accounts):
         self._count(tenant)
         return await super().gang_tier(tenant, namespace, uid)
 
-    def last_held(self, uid: str) -> Holding | None:
-        return self._view.last_held(uid)
+    def last_used(self, uid: str) -> Holding | None:
+        return self._view.last_used(uid)
 
     def release(self, holder: str) -> None:
         self._view.release(holder)

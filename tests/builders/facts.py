@@ -17,7 +17,7 @@ from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.values.tiers import PriorityClass, active_class, classes_of
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
 
@@ -42,7 +42,7 @@ def some_facts(
     """What a cluster says: owners (the nearest first), the tenant, the tier of the pod's group, namespace labels."""
     policy = policy or a_policy()
     tier = policy.tiers.get(group or "")
-    name = class_in_force(tier, adoption=policy.adoption) if tier else group or ""
+    name = active_class(tier, adoption=policy.adoption) if tier else group or ""
     return Facts(
         namespace=Namespace("team-alpha", labels or {}),
         classes=live_classes(policy, *classes),

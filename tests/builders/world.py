@@ -34,7 +34,7 @@ class Known(ReadOnce):
 
     def __init__(self, given: ReadOnce) -> None:
         super().__init__(
-            given.live, given.in_force, given.read, labels_of=given.labels_of, device_classes=given.device_classes
+            given.live, given.active, given.read, labels_of=given.labels_of, device_classes=given.device_classes
         )
         self.gone: set[str] = set()
 

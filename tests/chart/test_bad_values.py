@@ -269,7 +269,7 @@ def test_a_removed_tier_is_told_of_wherever_it_is_named_at_once(refuse: Refuse) 
     selector = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
     said = refuse(policy=policy, tenants=[{"name": "a", "spec": {**selector, "quotas": [{"tier": "gone", "gpus": 2}]}}])
     for place in ("defaultTier", "workloadTypes.training", "tenants[0].spec.quotas[0].tier"):
-        assert f"{place}: gone is no tier" in said
+        assert f'{place}: unknown tier "gone"' in said
 
 
 def test_a_port_that_nobody_listens_on_may_be_another_ones(render: Render) -> None:

@@ -37,7 +37,7 @@ TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 WORKLOAD = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
 QUEUED = f"{WORKLOAD.plural}.{WORKLOAD.group}"
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-BOUND, OWN, HELD = "gpu-tiers-ca-bundle", "gpu-tiers-own-account", "gpu-tiers-held-status"
+BOUND, OWN, HELD = "gpu-tiers-ca-bundle", "gpu-tiers-own-account", "gpu-tiers-queued-status"
 """What bounds the rights to patch its configurations, pods, and their status."""
 ALPHA: Manifest = {
     "name": "alpha",
@@ -239,9 +239,9 @@ def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release
     good = file.read_text()
 
     def told() -> dict[str, str]:
-        return release.get("configmap", "gpu-tiers-in-force").get("data") or {}
+        return release.get("configmap", "gpu-tiers-active").get("data") or {}
 
-    wait_until(lambda: told().get("in-force.yaml") == good, 60, "the policy in force")
+    wait_until(lambda: told().get("in-force.yaml") == good, 60, "the active policy")
     file.write_text(f"{good}\nteirs: []\n")
     try:
         wait_until(lambda: told()["problem"] == "teirs: there is no such field; did you mean tiers?", 60, "the problem")
@@ -476,4 +476,4 @@ def test_a_tier_and_a_tenant_that_names_it_come_in_one_upgrade_without_a_false_w
     assert "demotes-nowhere" not in told
     patch = json.dumps({"spec": {"maxTier": "glod"}})
     by_hand = release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", patch).stderr
-    assert '[unknown-tier] spec.maxTier: "glod" is no tier' in by_hand
+    assert '[unknown-tier] spec.maxTier: unknown tier "glod"' in by_hand

@@ -16,7 +16,7 @@ def test_without_being_asked_it_adds_nothing(render: Render) -> None:
     assert {each["metadata"]["name"] for each in render().of("ConfigMap")} == {
         "gpu-tiers",
         "gpu-tiers-ceilings",
-        "gpu-tiers-in-force",
+        "gpu-tiers-active",
     }
 
 

@@ -172,7 +172,7 @@ def test_people_may_read_what_the_commands_read_and_no_secret(chart: Chart) -> N
             assert "secrets" not in rule["resources"]
             assert "configmaps" not in rule["resources"] or rule["resourceNames"] == [
                 "gpu-tiers",
-                "gpu-tiers-in-force",
+                "gpu-tiers-active",
             ]
     known = {(row.group, row.plural) for row in BUILT_IN.rows}
     assert known <= pairs(rules(chart, "gpu-tiers-cluster-reader"))

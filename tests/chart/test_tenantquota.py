@@ -10,7 +10,7 @@ import yaml
 from localcluster import Cluster
 from localcluster.crds import add_crds, delete_crd
 from tests.builders.quota_specs import ACCEPTED, REFUSED, SELECTOR
-from webhook.policy.quota.held import HeldLine, HeldPlace
+from webhook.policy.quota.queue_status import QueuedWorkload, QueueStatus
 
 from .helm import CHART, Manifest
 
@@ -44,8 +44,8 @@ def test_a_quota_is_refused_with_the_reason(api: Cluster, spec: Manifest, reason
     assert reason in answer.stderr
 
 
-HELD = HeldLine(
-    (HeldPlace("lab", "Job/train", "u", "gpu-training", 4, Decimal(4), "2026-01-01T00:00:00Z", "gpu-training"),)
+HELD = QueueStatus(
+    (QueuedWorkload("lab", "Job/train", "u", "gpu-training", 4, Decimal(4), "2026-01-01T00:00:00Z", "gpu-training"),)
 ).status()
 
 
@@ -55,14 +55,14 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
         "observedGeneration": 1,
         "summary": "gpu-training 4/6 (+2 reserved)",
         "usage": [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "2"}],
-        "held": HELD,
+        "queue": HELD,
         "conditions": [
             {"type": "Exact", "status": "True", "reason": "Counted", "lastTransitionTime": "2026-01-01T00:00:00Z"},
-            {"type": "Ready", "status": "True", "reason": "InForce", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            {"type": "Ready", "status": "True", "reason": "Active", "lastTransitionTime": "2026-01-01T00:00:00Z"},
         ],
     }
     api.api.patch("tenantquota/alpha", {"status": status, "spec": {"maxTier": "ignored"}}, part="status")
-    assert api.api.get("tq/alpha")["status"]["held"] == HELD
+    assert api.api.get("tq/alpha")["status"]["queue"] == HELD
     titles, row = api.kubectl("get", "tq", "alpha").stdout.splitlines()
     assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "HELD", "READY", "REASON", "AGE"]
     assert re.split(r" {2,}", row)[:7] == [
@@ -72,7 +72,7 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
         "gpu-training 4/6 (+2 reserved)",
         "4",
         "True",
-        "InForce",
+        "Active",
     ]
     wide = api.kubectl("get", "tq", "alpha", "--output=wide").stdout.splitlines()[0]
     assert wide.split()[-3:] == ["EXACT", "MESSAGE", "AGE"]

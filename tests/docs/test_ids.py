@@ -85,5 +85,5 @@ def test_the_page_of_workloads_says_how_much_of_a_command_is_read() -> None:
 
 
 def test_it_sees_an_id_without_a_section_and_a_section_without_an_id() -> None:
-    ids = {*WARNINGS, "new-warning"} - {"held-surge"}
-    assert differences(ids, WARNINGS_PAGE) == {"without a section": ["new-warning"], "without an id": ["held-surge"]}
+    ids = {*WARNINGS, "new-warning"} - {"queued-surge"}
+    assert differences(ids, WARNINGS_PAGE) == {"without a section": ["new-warning"], "without an id": ["queued-surge"]}

@@ -37,11 +37,11 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 MOST_ASKED = 6
 """Objects of a namespace that are asked about: an answer takes a few milliseconds."""
-NOWHERE = "It is in no line"
+NOWHERE = "It is not in the queue"
 ROOM_NOW = "There is room now"
 REFUSED_NOW = re.compile(r"(?:Now it would be told|One would be refused now): (.*)")
 USES = re.compile(r"uses ([\d.]+) of ([\d.]+) of (the total|gpu-[a-z]+(?: on [a-z0-9]+)?|[a-z0-9]+);")
-PLACE = re.compile(r"place (\d+) of (\d+)")
+PLACE = re.compile(r"position (\d+) of (\d+)")
 
 
 class CommandChecks:

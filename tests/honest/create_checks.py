@@ -111,10 +111,10 @@ class CreateChecks:
             self._refused_workload(subject, tree, old, reply, tenant)
             return
         before = [each.whole for each in expected.parts(old)] if old else []
-        if old and kind in GANGS and not expected.is_gang_now(old) and not expected.held_by(old):
+        if old and kind in GANGS and not expected.is_gang_now(old) and not expected.gpus_of_pods(old):
             before = []  # a Job of one pod has what that pod has
         tiers = {each.tier for each in own}
-        if old and any(each.tier not in tiers for each in expected.held_by(old)):
+        if old and any(each.tier not in tiers for each in expected.gpus_of_pods(old)):
             return  # its pods were demoted one by one
         more = missing(own, before)
         for warning in reply.warnings:
@@ -144,7 +144,7 @@ class CreateChecks:
                 self._fail("never fits, but would", subject, sentence=reply.sentence)
             return
         was_gang = old is not None and is_gang and expected.is_gang_now(old)
-        has = expected.whole_of(old) if old and was_gang else expected.held_by(old) if old else []
+        has = expected.whole_of(old) if old and was_gang else expected.gpus_of_pods(old) if old else []
         if old and is_gang and not was_gang and has:
             subject += " [grows from one pod]"
         more = missing(needed, has)
@@ -202,7 +202,7 @@ class CreateChecks:
 
 
 def _about(text: str) -> str:
-    for words in (CANT_START, "wait for their turn", "waits for its turn", "run as", "let in", "has no room"):
+    for words in (CANT_START, "are queued", "is queued", "run as", "let in", "has no room"):
         if words in text:
             return f"[{words}]"
     return "[asks for]" if "asks for" in text else ""

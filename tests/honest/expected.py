@@ -258,7 +258,7 @@ class Expected:
             return False
         return bool(self.declared(tree)) and self.gang_of(tree) is None
 
-    def held_by(self, tree: Tree) -> list[Ask]:
+    def gpus_of_pods(self, tree: Tree) -> list[Ask]:
         """Return what the pods of a workload hold."""
         mine = (each for each in self.api.all(PODS) if is_made_by(each, uid_of(tree)))
         return [self.ask_of(each) for each in mine if self.holds(each)]

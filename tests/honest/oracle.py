@@ -99,7 +99,7 @@ class Oracle:
         self._note()
         reply = await self._server.update(kind, key, change, scale=scale and kind != "Job")
         if reply.allowed:
-            self._gangs.changed(uid_of(old), holds=bool(self.expected.held_by(old)))
+            self._gangs.changed(uid_of(old), holds=bool(self.expected.gpus_of_pods(old)))
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         self.report.say(f"update {kind} {key[0]}/{key[1]} scale={scale} -> {answer}")
         tenant = self.expected.tenant_of(key[0])

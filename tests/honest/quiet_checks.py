@@ -44,6 +44,6 @@ def judge_quiet(expected: Expected, queue: QueueChecks, ledger: Ledger, report: 
         if not over <= (ready.get("reason") == "OverQuota") <= may_be:
             report.fail("Ready says otherwise", f"{exceed} {ready.get('reason')}", used=used, when=when)
         gated = sum(is_gated(each) and not is_deleting(each) for each in expected.pods(tenant))
-        in_no_queue = gated - (status.get("held") or {}).get("pods", 0)
+        in_no_queue = gated - (status.get("queue") or {}).get("pods", 0)
         if in_no_queue:
-            report.fail("status says another queue", exceed, gated=gated, held=status.get("held"), when=when)
+            report.fail("status says another queue", exceed, gated=gated, held=status.get("queue"), when=when)

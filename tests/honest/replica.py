@@ -20,14 +20,14 @@ from tests.honest.objects import FLAVOR_LABEL
 from webhook.admission.webhook import Webhooks
 from webhook.cluster import live
 from webhook.cluster.live import live_cluster
-from webhook.config.in_force import PolicyInForce
-from webhook.controllers import event_writer, held_lines, observed_world, placements
+from webhook.config.active_policy import ActivePolicy
+from webhook.controllers import event_writer, observed_world, placements, queue_statuses
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.server.metrics import Metrics
 from webhook.server.running_ledger import ledger_parts
 
-for _module in (event_writer, held_lines, observed_world, placements, live):
+for _module in (event_writer, queue_statuses, observed_world, placements, live):
     _module.datetime = VirtualDatetime  # type: ignore[attr-defined]
 
 H = 75.0
@@ -69,27 +69,27 @@ class Replica:
         cluster = await self._context.__aenter__()
         known = cluster.known
         await known.wait_synced()
-        self._in_force = PolicyInForce(self._policy_file, lambda _: [], lambda _: [], lambda _: None)
-        self._in_force.start("")
+        self._active = ActivePolicy(self._policy_file, lambda _: [], lambda _: [], lambda _: None)
+        self._active.start("")
 
         def follow() -> None:
-            known.nodes.follow({key for flavor in self._in_force.current().flavors for key in flavor.node_labels})
+            known.nodes.follow({key for flavor in self._active.current().flavors for key in flavor.node_labels})
 
         follow()
-        self._in_force.subscribe(follow)
-        if self._in_force.current().flavors:
+        self._active.subscribe(follow)
+        if self._active.current().flavors:
             await known.nodes.wait_synced()
-        await known.device_classes.follow(self._in_force.tell_classes)
+        await known.device_classes.follow(self._active.tell_classes)
         await known.device_classes.wait_synced()
         self._parts = ledger_parts(
             cluster,
-            self._in_force,
+            self._active,
             _NoEvents(),  # type: ignore[arg-type]
             HandOver(self._way_to_leader),
             lambda: self.leads,
             Metrics(),
         )
-        self.webhooks = Webhooks(cluster, self.ledger, self._in_force.current, lambda *_: None)
+        self.webhooks = Webhooks(cluster, self.ledger, self._active.current, lambda *_: None)
         self._writing = asyncio.gather(self._parts.held.run(), self._parts.pending.run())
         self.alive = True
 
@@ -110,7 +110,7 @@ class Replica:
 
     @property
     def policy(self) -> TierPolicy:
-        return self._in_force.current()
+        return self._active.current()
 
     @property
     def leads(self) -> bool:
@@ -143,7 +143,7 @@ class Replica:
 
     def reload(self, policy: str) -> None:
         self._policy_file.write_text(policy)
-        self._in_force.look()
+        self._active.look()
 
 
 async def started(api: Api, name: str, policy: str, peers: list[Replica], latency: float, lag: float) -> Replica:

@@ -206,7 +206,7 @@ class Process:
 
     def lets_go(self, namespace: str) -> bool:
         version = self.versions.newest(self.namespaces.get(namespace, ""))
-        return version is None or version.in_force.on_exceed not in ("Hold", "Deny")
+        return version is None or version.active.on_exceed not in ("Hold", "Deny")
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         assert holding.gated is not None

@@ -22,7 +22,7 @@ QUOTA = {"quotas": [{"tier": "gpu-batch", "gpus": GPUS}], "onExceed": "Hold"}
 
 @pytest.fixture
 def tenant(node: NodeCluster, namespace: str) -> Iterator[str]:
-    """A tenant of this namespace, whose batch pods wait for their turn."""
+    """A tenant of this namespace, whose batch pods are queued."""
     node.api.apply(tenant_quota(namespace, namespace, **QUOTA))
     node.api.wait_for("Ready", f"tenantquota/{namespace}")
     yield namespace

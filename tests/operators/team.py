@@ -28,7 +28,7 @@ class Team:
         self.namespace = namespace
 
     def may_use(self, *rows: Tree, **spec: object) -> None:
-        """The administrator gives it these rows, and they are in force."""
+        """The administrator gives it these rows, and they are active."""
         self.installed.tenant(self.namespace, self.namespace, quotas=list(rows), **spec)
 
     def wait_for_service_account(self) -> None:

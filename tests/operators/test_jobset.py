@@ -31,7 +31,7 @@ def test_where_the_tenant_holds_it_waits_whole_with_its_coordinator_that_has_no_
     team.may_use({"tier": "gpu-training", "gpus": "8"}, onExceed="Hold")
     assert team.apply(a_jobset("first")) == ""
     team.runs(5)
-    assert "its pods wait for their turn" in team.apply(a_jobset("second", nodes=6))
+    assert "its pods are queued" in team.apply(a_jobset("second", nodes=6))
     team.eventually(lambda: len(team.pods()) == 12, "the second one's pods")
     waiting = [pod for pod in team.pods() if pod["spec"].get("schedulingGates")]
     assert len(waiting) == 7
@@ -98,7 +98,7 @@ def test_the_controller_is_away_for_a_while(team: Team, jobset: RunningOperator)
 def test_each_deadline_of_a_held_jobs_takes_a_restart(full: Team) -> None:
     jobset = a_jobset("train", failurePolicy={"maxRestarts": 1})
     jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["activeDeadlineSeconds"] = 5
-    assert "[held-deadline] activeDeadlineSeconds 5 runs on while its pods wait for quota" in full.apply(jobset)
+    assert "[queued-deadline] activeDeadlineSeconds 5 runs on while its pods wait for quota" in full.apply(jobset)
     full.waits(5)
     failed = lambda: full.condition("jobset/train", "Failed")  # noqa: E731
     full.eventually(lambda: failed().get("reason") == "ReachedMaxRestarts", "its end")

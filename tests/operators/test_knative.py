@@ -51,8 +51,8 @@ def is_scaled_to_zero(team: Team, revision: str) -> None:
 
 def test_its_service_says_what_it_waits_for_and_it_runs_when_there_is_room(full: Team) -> None:
     told = full.apply(a_knative_service("vllm", **A_DAY))
-    assert "[held-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in told
-    assert "this Service asks for 4 in all, so its pods wait for their turn" in told
+    assert "[queued-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in told
+    assert "this Service asks for 4 in all, so its pods are queued" in told
     full.waits(1)
     assert {tier for tier, _, _ in full.tiers()} == {"gpu-training", "gpu-serving"}
     failed = lambda: full.condition("ksvc/vllm", "ConfigurationsReady").get("message", "")  # noqa: E731
@@ -78,7 +78,7 @@ def test_after_its_deadline_it_is_at_zero_whatever_its_min_scale_until_somebody_
 
 def test_what_the_tenant_denies_is_at_zero_as_well(full: Team) -> None:
     full.may_use({"gpus": "8"}, onExceed="Deny")
-    assert "[held-to-zero]" not in full.apply(a_knative_service("vllm", **A_MOMENT))
+    assert "[queued-to-zero]" not in full.apply(a_knative_service("vllm", **A_MOMENT))
     is_scaled_to_zero(full, "vllm-00001")
 
 

@@ -83,7 +83,7 @@ def test_a_rollout_with_surge_waits_beside_its_old_group_and_goes_on_when_there_
     vllm = an_lws("vllm", replicas=1)
     surge = {"maxSurge": 1, "maxUnavailable": 0}
     vllm["spec"]["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": surge}
-    assert "[held-surge]" in full.apply(vllm)
+    assert "[queued-surge]" in full.apply(vllm)
     before = uids(full.runs(3))
     vllm["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["image"] = "vllm/vllm-openai:v0.9.0"
     full.apply(vllm)

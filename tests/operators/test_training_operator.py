@@ -77,7 +77,7 @@ def test_pods_that_are_made_again_keep_their_place(team: Team) -> None:
 
 
 def test_a_held_job_past_its_deadline_fails_when_its_turn_comes(full: Team) -> None:
-    assert "[held-deadline] activeDeadlineSeconds 5 runs on" in full.apply(
+    assert "[queued-deadline] activeDeadlineSeconds 5 runs on" in full.apply(
         a_pytorchjob("bert", activeDeadlineSeconds=5)
     )
     full.waits(4)

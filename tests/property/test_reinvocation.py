@@ -18,7 +18,7 @@ from tests.builders.words import deciding_line
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import Assignment
-from webhook.policy.values.tiers import class_in_force
+from webhook.policy.values.tiers import active_class
 
 TIER_NAMES = ["gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"]
 
@@ -90,7 +90,7 @@ def test_settling_again_after_our_own_marks_settles_the_same(
     marked = pod.annotated({ASSIGNED_BY: deciding_line(first)})
     if first.tier is not None:
         marked = marked if label else marked.of_tier(first.tier.name)
-        marked = marked.of_class(class_in_force(first.tier, adoption=adoption))
+        marked = marked.of_class(active_class(first.tier, adoption=adoption))
     second = settled(marked)
     assert (second.tier, deciding_line(second)) == (first.tier, deciding_line(first))
     if first.tier is not None and tenant is not None:

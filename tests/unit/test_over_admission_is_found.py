@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.apiserver.faults.books import Book, books, differences
 from tests.apiserver.faults.history import Change
-from tests.apiserver.faults.line import left_gated
 from tests.apiserver.faults.plan import Plan, Team, storm
+from tests.apiserver.faults.queue import left_gated
 
 ALPHA = Plan((Team("alpha", ("a-0", "a-1"), {None: 3, "gpu-training": 2}),), ())
 

@@ -86,7 +86,7 @@ async def test_a_label_that_names_no_tier_is_refused_where_it_stands(row: KindRo
     found = await judged(document, tree, beside)
     assert found.verdict.refusal is not None
     field = f"{row.kind}/{document.name}.{ways_of_it[0][0]}.labels[{LABEL}]"
-    assert sentence(found.verdict.refusal).startswith(f'{field}: "gpu-trainig" is no tier')
+    assert sentence(found.verdict.refusal).startswith(f'{field}: unknown tier "gpu-trainig"')
 
 
 def test_every_kind_whose_template_makes_another_workload_is_among_them() -> None:

@@ -27,8 +27,8 @@ from webhook.policy.decide import (
     whole_charge,
     without_room,
 )
-from webhook.policy.quota.charges import Charge, GangPart, gang_of, is_held, shortfall
-from webhook.policy.quota.demand import claimed, demand_of, held_by, misstated, shared_by
+from webhook.policy.quota.charges import Charge, GangPart, gang_of, must_queue, shortfall
+from webhook.policy.quota.demand import claimed, demand_of, gpus_of_pods, misstated, shared_by
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
@@ -94,7 +94,7 @@ class PodReviewer(Reviewer, frozen=True):
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 
-        # 4. Behind our gate it waits for its turn, if it could ever have room or adds nothing to what its gang has. The
+        # 4. Behind our gate it is queued, if it could ever have room or adds nothing to what its gang has. The
         #    leader books it, and opens.
         if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
             charged = _charged(decision)
@@ -274,7 +274,7 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant, uid: str) -> G
         parts = []
         for each in gang.members:
             gpus, shared = demand_of(each.template, each.devices, policy), shared_by(each.devices, policy)
-            whole = structs.replace(charge, gpus=held_by(each.least, gpus, shared), shared=shared)
+            whole = structs.replace(charge, gpus=gpus_of_pods(each.least, gpus, shared), shared=shared)
             parts.append(GangPart(each.least, gpus, whole))
         demand = gang_of([each for each in parts if each.gpus])
         if demand is None:
@@ -327,7 +327,7 @@ def _is_held(decision: Decision) -> bool:
     """
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if _asks_for_gpus(decision):
-        return asked.facts.together is None and is_held(asked.pod, tenant, charge)
+        return asked.facts.together is None and must_queue(asked.pod, tenant, charge)
     if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
         return False
     return tenant.holds_on(charge.tier, charge.flavor) and gang_with_gpus(asked.facts, asked.policy) is not None

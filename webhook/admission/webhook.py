@@ -121,7 +121,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             tree = msgspec.json.decode(request.object)
             tenant, coming = read_tenant(tree), checked_names(tree)
         except Refused as refused:
-            return Verdict(warnings=(AdmissionWarning("not-in-force", refusal=refused.refusal),))
+            return Verdict(warnings=(AdmissionWarning("not-active", refusal=refused.refusal),))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadReview(f"object: can't be read: {error}") from None
         others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]

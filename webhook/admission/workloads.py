@@ -30,7 +30,7 @@ from webhook.policy.assignment.request import class_asked
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
 from webhook.policy.decide_workload import (
     WorkloadDecision,
-    counted_while_held,
+    counted_while_queued,
     decide_workload,
     fit_of,
     gang_fit,
@@ -180,7 +180,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         )
         fit = fit_of(decision, usage, reserved)
         if decision.waits:
-            notes += tuple(counted_while_held(decision, await cluster.lookups.native_quotas(request.namespace)))
+            notes += tuple(counted_while_queued(decision, await cluster.lookups.native_quotas(request.namespace)))
         name = tenant.name if tenant else None
         problem = gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, facts)
         if problem is not None:

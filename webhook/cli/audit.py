@@ -12,7 +12,7 @@ import msgspec
 import typer
 from msgspec.structs import asdict, replace
 
-from webhook.cli.cluster.installed import policy_in, policy_in_force
+from webhook.cli.cluster.installed import policy_in, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.cluster.workloads import Gathering, workloads_of
@@ -41,9 +41,9 @@ from webhook.objects.quantities import written_gpus
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.charges import named_flavor, tier_counted
-from webhook.policy.quota.demand import demand_of, held_by, shared_by
+from webhook.policy.quota.demand import demand_of, gpus_of_pods, shared_by
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.values.tiers import class_in_force
+from webhook.policy.values.tiers import active_class
 from webhook.report.lint import AUDIT_RULES
 from webhook.report.lint.rule import LintFinding, Severity, fails
 from webhook.report.lint.snapshot import Audited, AuditStanding, ClusterSnapshot, PodsAlike, number_of, standing_of
@@ -236,7 +236,7 @@ def audit(asked: AuditOptions) -> None:
 
 async def _of_cluster(asked: AuditOptions) -> AuditReport:
     async with asked.target.client() as client:
-        policy = await policy_in_force(client, asked.policy)
+        policy = await read_active_policy(client, asked.policy)
         async with cluster_reader(client, policy) as reader:
             there = await workloads_of(reader, asked.namespace)
             auditor = Auditor(there.judged_by(reader.policy), reader.policy)
@@ -361,7 +361,7 @@ class Auditor:
         return Audited(
             **verdict.as_fields(),
             tenant=cluster.known.tenant(await cluster.known.namespace(verdict.namespace)),
-            classes={class_in_force(each, adoption=policy.adoption): each.value for each in tiers},
+            classes={active_class(each, adoption=policy.adoption): each.value for each in tiers},
             pods=tuple([each async for each in _pods(finding, cluster, policy)]),
         )
 
@@ -377,7 +377,7 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
                 pod, namespace = view(each.document.tree, Pod), each.document.namespace
                 claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
                 devices = [*chain.from_iterable(claimed)]
-                held = held_by(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
+                held = gpus_of_pods(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
             except (Refused, Unreadable):  # its verdict says so
                 continue
             name = pod.spec.priority_class_name

@@ -60,9 +60,9 @@ DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     ),
     "leader": lambda found: f"{found.leader} leads",
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
-    "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} in force",
+    "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} active",
     "policy": lambda found: (
-        f"the file is in force since {told.since}, digest {told.digest}" if (told := found.installed.published) else ""
+        f"the file is active since {told.since}, digest {told.digest}" if (told := found.installed.published) else ""
     ),
     "replica": lambda found: (
         f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.replica) else ""

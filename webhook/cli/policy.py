@@ -12,7 +12,7 @@ import msgspec
 import typer
 from msgspec.structs import asdict, replace
 
-from webhook.cli.cluster.installed import fields_named, policy_in_force, policy_named
+from webhook.cli.cluster.installed import fields_named, policy_named, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.cluster.workloads import Gathering, workloads_of
@@ -86,7 +86,7 @@ def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
     for name in sorted(problems[0].keys() & problems[1].keys()):
         before, after = (found[name] for found in problems)
         if bool(before) != bool(after):
-            field = FieldChange("Ready", before or "InForce", after or "InForce")
+            field = FieldChange("Ready", before or "Active", after or "Active")
             effect = Effect.UNREADY if after else Effect.READY
             yield ObjectChange("", TENANT_QUOTA.kind, "", name, effect, (field,))
 
@@ -292,7 +292,7 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
     """Read the cluster once for both policies. What asks for GPUs under neither is left alone, and not counted."""
     after = policy_named(new)
     async with target.client() as client:
-        before = await policy_in_force(client, old, instead=NAME_BOTH)
+        before = await read_active_policy(client, old, instead=NAME_BOTH)
         async with cluster_reader(client, both(before, after)) as reader:
             there = await workloads_of(reader, namespace)
             policies = (replace(each, classes=reader.policy.classes) for each in (before, after))

@@ -83,9 +83,9 @@ async def _tenants(target: Target) -> list[TenantShown]:
 
 async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
     async with target.client() as client:
-        from webhook.cli.cluster.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
+        from webhook.cli.cluster.installed import read_active_policy  # noqa: PLC0415 - imports what reads a policy
 
-        return await read_risks(client, await policy_in_force(client, None), names)
+        return await read_risks(client, await read_active_policy(client, None), names)
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:
@@ -99,7 +99,7 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
-    tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.held.line, found)))
+    tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.queue.entries, found)))
     return Answer(found, tables, notes)
 
 
@@ -107,9 +107,9 @@ def _line(tenant: TenantShown) -> Table:
     columns = ("Place", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
     rows = [
         (*map(str, (each.nth, each.namespace, each.workload, each.tier or "-", each.pods, each.gpus, each.since)), why)
-        for each, why in ((each, each.waits_for) for each in tenant.held.line)
+        for each, why in ((each, each.waits_for) for each in tenant.queue.entries)
     ]
-    return Table(columns, rows, f"The line of tenant {tenant.name}: {tenant.held.sentence}")
+    return Table(columns, rows, f"The queue of tenant {tenant.name}: {tenant.queue.sentence}")
 
 
 def bar(row: RowShown) -> str:

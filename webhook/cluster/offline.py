@@ -105,10 +105,10 @@ async def described_by_nothing(name: str) -> Namespace:
 
 @dataclass
 class ReadOnce:
-    """`Known` of what was read. `in_force` are the tenants, the oldest first, and `look_up` finds other namespaces."""
+    """`Known` of what was read. `active` are the tenants, the oldest first, and `look_up` finds other namespaces."""
 
     live: dict[str, PriorityClass]
-    in_force: Sequence[Tenant] = ()
+    active: Sequence[Tenant] = ()
     read: dict[str, Namespace] = field(default_factory=dict)
     look_up: Callable[[str], Awaitable[Namespace]] = described_by_nothing
     labels_of: Callable[[str], Mapping[str, str]] = lambda _: {}
@@ -119,10 +119,10 @@ class ReadOnce:
         return self.live
 
     def tenants(self) -> Sequence[Tenant]:
-        return self.in_force
+        return self.active
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        return tenant_among(self.in_force, namespace.labels)
+        return tenant_among(self.active, namespace.labels)
 
     def tenant_name(self, namespace: str) -> str | None:
         tenant = self.tenant(self.read.get(namespace) or Namespace(namespace, {NAME_LABEL: namespace}))

@@ -17,7 +17,7 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import CHECKPOINT, grace_of
 from webhook.policy.quota.charges import named_flavor, tier_counted
-from webhook.policy.quota.demand import asked_of, demand_held, gpu_holders, peak_request
+from webhook.policy.quota.demand import asked_of, gpu_holders, peak_request, used_gpus
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
@@ -134,7 +134,7 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         preempts=spec.preemption_policy != "Never",
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
         flavor=named_flavor(found, policy.flavors),
-        gpus=demand_held(found, devices, policy),
+        gpus=used_gpus(found, devices, policy),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),
         node=spec.node_name,

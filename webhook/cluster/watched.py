@@ -49,7 +49,7 @@ REVIEW_SECONDS = 3.0
 
 
 class TenantStore(Store[TenantQuota]):
-    """TenantQuotas as they were seen last; of one that broke, the last good tenant stays in force.
+    """TenantQuotas as they were seen last; of one that broke, the last good tenant stays active.
 
     `changed` is called when a spec changes, or what a status says of its tenant. A status changes with each booking:
     `follow` gets every version.
@@ -114,7 +114,7 @@ async def in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[N
 
 @dataclass(eq=False)
 class TenantResolver:
-    """The namespaces that are known, and the tenants in force, the oldest first.
+    """The namespaces that are known, and the active tenants, the oldest first.
 
     `watched` gives a namespace that the watch has brought, `look_up` one as it is now; each None where there is none.
     `update` the resolver after each change of namespaces or TenantQuotas.
@@ -131,7 +131,7 @@ class TenantResolver:
         self._fresh: TTLCache[str, Namespace] = TTLCache(FRESH_SECONDS, MOST_REMEMBERED, self.clock)
 
     def update(self, tenants: Iterable[Tenant]) -> None:
-        """These tenants are in force, and the watch may have brought or deleted namespaces."""
+        """These tenants are active, and the watch may have brought or deleted namespaces."""
         self.tenants = tuple(by_age(tenants))
         self._names.clear()
         for name in [name for name in self._looked_up if self.watched(name)]:

@@ -232,7 +232,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
     tiers = [tier.name for tier in file.tiers]
     for path, name in _mentions(file):
         if name not in tiers:
-            yield f"{path}: {name} is no tier; the tiers are {', '.join(tiers)}"
+            yield f'{path}: unknown tier "{name}"; known tiers: {", ".join(tiers)}'
     known = {*BUILT_IN.by_kind, *(each.group_kind for each in file.kinds)}
     for index, rule in enumerate(file.rules):
         for place, each in enumerate(rule.match.kinds):

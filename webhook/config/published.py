@@ -1,4 +1,4 @@
-"""What the leader publishes of the policy in force: its text, and why the policy file was not taken.
+"""What the leader publishes of the active policy: its text, and why the policy file was not taken.
 
 It lies in a ConfigMap beside the policy's own. Commands answer from it, and a replica that restarts while the file is
 broken goes on with it.
@@ -21,7 +21,7 @@ LONGEST_PROBLEM = 4_000
 
 def place_beside(policy: str) -> str:
     """The name of the ConfigMap beside that of a policy."""
-    return f"{policy}-in-force"
+    return f"{policy}-active"
 
 
 def digest_of(text: str) -> str:
@@ -32,7 +32,7 @@ def digest_of(text: str) -> str:
 class Published(msgspec.Struct, frozen=True):
     """A replica's policy. `text` is "" where it is too long; `problem` says why the file was not taken.
 
-    `since`: when it came in force, as RFC 3339 has it.
+    `since`: when it became active, as RFC 3339 has it.
     """
 
     text: str
@@ -70,11 +70,11 @@ class InstalledPolicy(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The policy in force, else the file."""
+        """The active policy, else the file."""
         return (self.published and self.published.text) or self.file
 
     @property
     def taken(self) -> bool:
-        """Whether the file is what is in force."""
+        """Whether the file is what is active."""
         found = self.published
         return found is not None and not found.problem and found.digest == digest_of(self.file)

@@ -160,16 +160,16 @@ class Followed(msgspec.Struct, frozen=True):
 
 @dataclass(eq=False)
 class EvictedPods:
-    """`tenant_name` tells whose a namespace is, `policy` gives the one in force.
+    """`tenant_name` tells whose a namespace is, `policy` gives the active one.
 
-    `last_held` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
+    `last_used` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
     `last_save` tells by uid when a pod has saved last, where that was reported.
     """
 
     client: Client
     tenant_name: Callable[[str], str | None]
     policy: Callable[[], TierPolicy]
-    last_held: Callable[[str], Holding | None]
+    last_used: Callable[[str], Holding | None]
     last_save: Callable[[str], LastSave | None]
     _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UNDER_WAY))
@@ -204,14 +204,14 @@ class EvictedPods:
         saved = saved_last(end.containers.values(), outcome, evicted_at) or self.last_save(event.victim.uid)
         ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
         ended = max([*ends, *([evicted_at] if evicted_at else [])], default=None)  # clocks of machines differ
-        held = self.last_held(event.victim.uid)  # with what it holds by claims
+        held = self.last_used(event.victim.uid)  # with what it holds by claims
         gpus = held.charge.gpus if held else demand_of(seen, (), policy)
         return None if ended is None else work_since(gpus, ended, saved, seen.began)
 
     async def until_known(self, event: Preempted) -> None:
         """Wait until the pod that took the victim's place is known; one that holds no GPUs never is."""
         for _ in range(BEHIND):
-            if not event.by or self.last_held(event.by):
+            if not event.by or self.last_used(event.by):
                 return
             await asyncio.sleep(LOOK)
 
@@ -239,7 +239,7 @@ class EvictedPods:
             victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        held, evicted_at, lost = self.last_held(who.uid), unix_seconds(event.time), None
+        held, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
         if held is not None and evicted_at is not None:
             lost = work_since(held.charge.gpus, evicted_at, self.last_save(who.uid), None)
         return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
@@ -259,7 +259,7 @@ class EvictedPods:
         return await persistently(ask)
 
     def _known(self, uid: str) -> PodShown | None:
-        found = self.last_held(uid)
+        found = self.last_used(uid)
         if found is None:
             return None
         tenant = self.tenant_name(found.namespace) or ""

@@ -13,7 +13,7 @@ from typing import Self
 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
 from webhook.controllers.lookup_share import LookupShare
 from webhook.controllers.placements import OpenedGates
@@ -28,7 +28,7 @@ from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.charges import Charge, charge_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import NOTHING
-from webhook.policy.quota.held import TOLD
+from webhook.policy.quota.queue_status import TOLD
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
@@ -81,19 +81,19 @@ class ObservedPods(PodsOnNodes):
     Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
     """
 
-    def __init__(self, cluster: LiveCluster, in_force: PolicyInForce, bound: Bound, gates: OpenedGates) -> None:
+    def __init__(self, cluster: LiveCluster, active: ActivePolicy, bound: Bound, gates: OpenedGates) -> None:
         super().__init__(PodView(lambda _: None), self._flavor_on, bound)
         self._client = cluster.client
         self._cluster = cluster
         self._gates = gates
-        self._in_force = in_force
+        self._active = active
         self._informer: PodInformer[ObservedPod] | None = None
         self._claims: ClaimInformer | None = None
         self._claimants = Claimants()
         self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
         self._lookup_share = LookupShare()
         cluster.known.nodes.subscribe(self.node_changed)
-        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
+        active.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @property
     def synced(self) -> bool:
@@ -124,8 +124,8 @@ class ObservedPods(PodsOnNodes):
                     self._informer = self._claims = None
                     self.begin(PodView(lambda _: None))
 
-    def last_held(self, uid: str) -> Holding | None:
-        return self.observer.last_held(uid)
+    def last_used(self, uid: str) -> Holding | None:
+        return self.observer.last_used(uid)
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
         """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
@@ -159,7 +159,7 @@ class ObservedPods(PodsOnNodes):
         return self._informer
 
     def _counts(self, devices: Devices) -> bool:
-        return self._in_force.current().weights.of_devices(devices.device_class, devices.profile) > 0
+        return self._active.current().weights.of_devices(devices.device_class, devices.profile) > 0
 
     def _counted(self, observed: ObservedPod | None) -> Holding | None:
         if observed is None:
@@ -170,7 +170,7 @@ class ObservedPods(PodsOnNodes):
 
     def _flavor_on(self, node: str) -> str | None:
         labels = self._cluster.known.nodes.labels(node)
-        return None if labels is None else flavor_on(labels, self._in_force.current().flavors) or NO_FLAVOR
+        return None if labels is None else flavor_on(labels, self._active.current().flavors) or NO_FLAVOR
 
     def _pod_changed(self, uid: str, found: ObservedPod | None) -> None:
         self._claimants.pod_changed(uid, found)
@@ -195,7 +195,7 @@ class ObservedPods(PodsOnNodes):
 
     async def _project(self, seen: SeenPod) -> ObservedPod | None:
         """Reduce a pod to what it holds and how it waits; None for a pod that counts for nothing."""
-        policy, metadata = self._in_force.current(), seen.metadata
+        policy, metadata = self._active.current(), seen.metadata
         claimed = await self._devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
         charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
         if charge is None:

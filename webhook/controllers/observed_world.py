@@ -16,11 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.cluster.watched import Watched
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.gpu_seconds import PendingGpus
-from webhook.controllers.held_lines import HeldLines
 from webhook.controllers.observed_pods import ObservedPods
+from webhook.controllers.queue_statuses import QueueStatuses
 from webhook.kube.client import RFC_3339, Client, metadata_of, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NoSuchApi, NotFound
@@ -35,7 +35,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Phrase, Refused, Unreadable
 from webhook.objects.view import Tree, read
 from webhook.policy.quota.charges import Charge, StrandedGang, stranded
-from webhook.policy.quota.held import NOT_OPENED
+from webhook.policy.quota.queue_status import NOT_OPENED
 from webhook.policy.quota.tenant_status import Count, Status, conditions_of
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kind_table import KindRow
@@ -59,7 +59,7 @@ class ObservedWorkloads:
     """Follows the workloads that may be gangs, at one time for one observer: each of their kinds that is served."""
 
     client: Client
-    in_force: PolicyInForce
+    active: ActivePolicy
     charges_of: ChargesOf
     _observer: WorkloadView | None = None
     _known: dict[str, tuple[Charge, ...]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class ObservedWorkloads:
     """In which version each kind that is followed is read, by its qualified name."""
 
     def __post_init__(self) -> None:
-        self.in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
+        self.active.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
     async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
@@ -156,7 +156,7 @@ class ObservedWorkloads:
         return Reflector(self.client, source, lambda raw: self._declared(row, raw), changed, listed)
 
     def _rows(self) -> Iterable[KindRow]:
-        return [row for row in self.in_force.current().kinds.rows if row.gang]
+        return [row for row in self.active.current().kinds.rows if row.gang]
 
     def _relist(self) -> None:
         for reflector in self._followed.values():
@@ -176,7 +176,7 @@ class ObservedWorkloads:
                 return None
             partly_done, is_deleted = is_partly_done(tree), metadata.deletion_timestamp is not None
             stopped = is_deleted or is_suspended(tree)
-            in_another = self.in_force.current().kinds.is_gang(metadata.controller)
+            in_another = self.active.current().kinds.is_gang(metadata.controller)
             charges = () if in_another or is_deleted else await self.charges_of(tree, row, metadata)
         except Refused as refused:
             log.warning(
@@ -207,11 +207,11 @@ class ObservedWorld:
         pods: ObservedPods,
         workloads: ObservedWorkloads,
         events: EventWriter,
-        lines: HeldLines,
+        lines: QueueStatuses,
         pending: PendingGpus,
     ) -> None:
         self._cluster = cluster
-        self._in_force = workloads.in_force
+        self._active = workloads.active
         self._pods = pods
         self._workloads = workloads
         self._events = events
@@ -233,16 +233,16 @@ class ObservedWorld:
 
     def status(self, version: Version, count: Count) -> Status:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
-        told = conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
+        told = conditions_of(found, self._cluster.overlap(version.name), self._active.current(), count, now)
         before = version.quota.status
-        told |= self._lines.status(version.name, before, has_queue=version.in_force.has_queue)
+        told |= self._lines.status(version.name, before, has_queue=version.active.has_queue)
         return told | self._pending.status(version.name, before)
 
     def lets_go(self, namespace: str) -> bool:
         found = self._cluster.seen_namespace(namespace)
         if found is None:
             return False  # it is new, and so is what we know of it
-        tenant, mode = self._cluster.tenant(found), self._in_force.current().mode_in(found.labels)
+        tenant, mode = self._cluster.tenant(found), self._active.current().mode_in(found.labels)
         keeps = tenant is not None and not tenant.charged_elsewhere and tenant.on_exceed in ("Hold", "Deny")
         return not keeps or mode is not Mode.Enforce
 
@@ -276,4 +276,4 @@ class ObservedWorld:
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         self._cluster.subscribe(listener)
-        self._in_force.subscribe(listener)
+        self._active.subscribe(listener)

@@ -1,4 +1,4 @@
-"""Publishes the policy in force beside the policy file's ConfigMap, and tells on that of a file that was not taken."""
+"""Publishes the active policy beside the policy file's ConfigMap, and tells on that of a file that was not taken."""
 
 import logging
 import time
@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
-from webhook.config.in_force import PolicyInForce
 from webhook.config.published import Published, place_beside
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
@@ -26,7 +26,7 @@ NOT_TAKEN, TAKEN = "PolicyNotTaken", "PolicyTaken"
 
 
 class PolicyMap(msgspec.Struct, frozen=True):
-    """The ConfigMap that the policy file comes from, and its neighbour with the policy in force."""
+    """The ConfigMap that the policy file comes from, and its neighbour with the active policy."""
 
     namespace: str
     name: str
@@ -47,7 +47,7 @@ async def last_published(client: Client, policy: PolicyMap) -> str:
     try:
         found = Published.read(await client.get(policy.published))
     except ApiError as error:
-        log.warning("policy in force not read: a broken policy file would end this start", {"error": str(error)})
+        log.warning("active policy not read: a broken policy file would end this start", {"error": str(error)})
         return ""
     return found.text if found else ""
 
@@ -55,7 +55,7 @@ async def last_published(client: Client, policy: PolicyMap) -> str:
 async def tell_of_no_policy(client: Client, policy: PolicyMap, problem: ConfigError) -> None:
     """The event of a start that ends: the file is broken, and nothing was published to go on with."""
     events = EventWriter(client)
-    said = f"The policy file was not taken, and no policy is in force: {'; '.join(problem.problems)}"
+    said = f"The policy file was not taken, and no policy is active: {'; '.join(problem.problems)}"
     events.add(await _regarding(client, policy), NOT_TAKEN, said)
     await events.write_next()
 
@@ -71,14 +71,14 @@ async def _regarding(client: Client, policy: PolicyMap) -> Regarding:
 
 @dataclass(eq=False)
 class PolicyPublisher(Rounds):
-    """Writes what is in force while this replica leads. The ConfigMap is there already: the chart makes it."""
+    """Writes what is active while this replica leads. The ConfigMap is there already: the chart makes it."""
 
     interval = 0.5
     recheck = 2.0
     """The file may have been looked at then, or this replica may lead."""
 
     client: Client
-    in_force: PolicyInForce
+    active: ActivePolicy
     map: PolicyMap
     events: EventWriter
     _written: Published | None = None
@@ -88,7 +88,7 @@ class PolicyPublisher(Rounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.in_force.subscribe(self.wake)
+        self.active.subscribe(self.wake)
 
     async def _round(self) -> None:
         if time.monotonic() >= self._look_at:
@@ -106,24 +106,24 @@ class PolicyPublisher(Rounds):
             await self.client.patch(self.map.published, {"data": wanted.data()})
         except ApiError as error:
             if str(error) != self._failing:
-                log.warning("policy in force not published", {"place": self.map.published, "error": str(error)})
+                log.warning("active policy not published", {"place": self.map.published, "error": str(error)})
             self._failing = str(error)
             return
         self._written, self._failing = wanted, ""
         self._stale_at = time.monotonic() + STALE
         if wanted.problem:
-            said = f"The policy file was not taken, and the policy of {wanted.since} stays in force"
-            if self.in_force.taken:
-                said = f"The policy of {wanted.since} is in force, but not as it should be"
+            said = f"The policy file was not taken, and the policy of {wanted.since} stays active"
+            if self.active.taken:
+                said = f"The policy of {wanted.since} is active, but not as it should be"
             self.events.add(await _regarding(self.client, self.map), NOT_TAKEN, f"{said}: {wanted.problem}")
         elif before and before.problem:
-            self.events.add(await _regarding(self.client, self.map), TAKEN, "The policy file is in force again.")
+            self.events.add(await _regarding(self.client, self.map), TAKEN, "The policy file is active again.")
 
     async def _look_for_map(self) -> None:
         """What was mounted from it stays when it goes. Where there is no neighbour either, there never was one."""
         is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
         place = f"{self.map.namespace}/{self.map.name}"
-        self.in_force.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
+        self.active.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
 
     async def _is_there(self, place: str) -> bool:
         try:
@@ -134,7 +134,7 @@ class PolicyPublisher(Rounds):
 
     def _wanted(self, before: Published | None) -> Published:
         """A policy that another replica, or this one before a restart, has published keeps its time."""
-        now = self.in_force
+        now = self.active
         since = datetime.fromtimestamp(now.since, UTC).strftime(RFC_3339)
         same = before is not None and before.digest == now.digest and before.since
         return Published(now.text, now.digest, same or since, now.problem)

@@ -34,7 +34,7 @@ Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
 """Finds the last of the owners above a controller in a namespace."""
 
 
-EventReason = Literal["OverQuota", "Refused", "UpdateRefused", "Demoted", "GuessHeldBack"]
+EventReason = Literal["OverQuota", "Refused", "UpdateRefused", "Demoted", "GuessTooWeak"]
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -56,7 +56,7 @@ class KubernetesStore:
     async def put(self, copy: WorkingCopy) -> Version:
         began, before = self.clock(), copy.version.quota
         account = _successor(copy)
-        usage = usage_status(copy.version.in_force, count_of(account, copy.version.in_force), before.status)
+        usage = usage_status(copy.version.active, count_of(account, copy.version.active), before.status)
         body: Tree = {
             "apiVersion": API_VERSION,
             "kind": "TenantQuota",

@@ -28,7 +28,7 @@ class Version(msgspec.Struct, frozen=True):
     """One stored version of a TenantQuota.
 
     `as_of`: it was the newest at some moment after this time of our own clock. `sealed`: its account may be booked
-    into. `tenant`: the quota in force, which for a broken spec is the last good one, if there was one.
+    into. `tenant`: the active quota, which for a broken spec is the last good one, if there was one.
     """
 
     quota: TenantQuota
@@ -42,8 +42,8 @@ class Version(msgspec.Struct, frozen=True):
         return self.quota.name
 
     @property
-    def in_force(self) -> Tenant:
-        """The quota in force; where there is none, one that bounds nothing."""
+    def active(self) -> Tenant:
+        """The active quota; where there is none, one that bounds nothing."""
         return self.tenant or Tenant(self.name)
 
     def newer_than(self, other: Self | None) -> bool:
@@ -204,7 +204,7 @@ class WorkingCopy:
     def draft(self) -> Draft:
         """What is booked into."""
         if self._draft is None:
-            self._draft = Draft(self._account, self.version.in_force)
+            self._draft = Draft(self._account, self.version.active)
         return self._draft
 
     def put(self, account: Account, *, sealed: bool = True, changes: Status | None = None) -> None:

@@ -268,7 +268,7 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
     return (
         f'<div class="chart"><p><span>{most:g} GPUs</span><span>since {since}</span></p>'
         f'<svg {size} role="img" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>GPUs held by tier, at most {most:g}; below, {below}</title>"
+        f"<title>GPUs used by tier, at most {most:g}; below, {below}</title>"
         f'<path class="axis" d="M0 {TOP}H{WIDTH}M0 {HEIGHT}H{WIDTH}"/>'
         f"{''.join((*_lines(seen, tiers, most), *bars))}</svg>"
         f"<p><span>{below}</span><span>until {until[11:]}</span></p></div>"

@@ -42,7 +42,7 @@ from webhook.policy.quota.charges import (
     shortfall,
     tier_counted,
 )
-from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
+from webhook.policy.quota.demand import demand_of, gpus_of_pods, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.values.facts import Facts
@@ -180,7 +180,7 @@ def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
 
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
     """The charge of a whole group of which each pod is charged this; that of a pod alone is its own."""
-    return structs.replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared)) if group else charge
+    return structs.replace(charge, gpus=gpus_of_pods(group.count, charge.gpus, charge.shared)) if group else charge
 
 
 def pod_fit(
@@ -233,7 +233,7 @@ def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: 
         placement = policy.placement.get(assignment.tier.name) if assignment.tier else None
         bound = with_node_selector(asked.pod, facts, placement)
         flavor = flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy)
-    return Charge(held_by(count, demand, shared), tier, flavor, shared if count else {})
+    return Charge(gpus_of_pods(count, demand, shared), tier, flavor, shared if count else {})
 
 
 def _live(assignment: Assignment, asked: TierRequest) -> PriorityClass | None:

@@ -25,8 +25,8 @@ from webhook.policy.devices import evicted_by
 from webhook.policy.metadata_keys import unknown_keys
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
-from webhook.policy.quota.held import held_warnings
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
+from webhook.policy.quota.queue_status import hold_warnings
 from webhook.policy.quota.refusals import (
     Applied,
     drawn,
@@ -93,7 +93,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def waits(self) -> bool:
-        """Tell whether any of its pods wait for their turn."""
+        """Tell whether any of its pods are queued."""
         tenant = self.facts.tenant
         return tenant is not None and not self.elsewhere and _waits(self.decisions, tenant)
 
@@ -182,7 +182,7 @@ def _placed(member: Member) -> Iterator[None]:
 
 
 def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
-    """Tells whether any of its pods wait for their turn."""
+    """Tells whether any of its pods are queued."""
     charges = (each.charge for each in decisions if each.charge)
     return any(tenant.charges(each.gpus) and tenant.holds_on(each.tier, each.flavor) for each in charges)
 
@@ -203,7 +203,7 @@ def _warnings(
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
     if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
-        yield from held_warnings(tree, own.row)
+        yield from hold_warnings(tree, own.row)
     for each in decisions:  # a template with GPUs may get the tier that another one of its gang names
         tier, template = each.assignment.tier, each.assignment.template
         if tier is not None and template and each.tier_request.holds_gpus:
@@ -340,12 +340,12 @@ def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, re
     )
 
 
-def counted_while_held(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
-    """A warning of the first ResourceQuota that counts its pods, also while they wait for their turn."""
+def counted_while_queued(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
+    """A warning of the first ResourceQuota that counts its pods, also while they are queued."""
     for quota, each in product(quotas, () if made_by_another(decision.facts) else decision.decisions):
         asked, tier = each.tier_request, each.assignment.tier
         if tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy):
-            yield AdmissionWarning("held-counted", quota=quota.name)
+            yield AdmissionWarning("queued-counted", quota=quota.name)
             return
 
 

@@ -68,7 +68,7 @@ class TenantOfIt(Shown, frozen=True):
 
 
 class GangShown(Shown, frozen=True):
-    """A workload that is booked whole, with the GPUs that it was let in with and those that its pods hold."""
+    """A workload that is booked whole, with the GPUs that it was admitted with and those that its pods hold."""
 
     workload: str
     booked: str

@@ -9,7 +9,7 @@ from webhook.objects.refusal import AdmissionWarning, Reason
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
-from webhook.policy.values.tiers import Tier, class_in_force
+from webhook.policy.values.tiers import Tier, active_class
 from webhook.report.shown import Shown
 from webhook.sentences.sentence import sentence
 
@@ -67,7 +67,7 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
         ranks = []
         for tier in self.tiers:
             never = self.adoption or tier.preemption_policy == "Never"
-            name = class_in_force(tier, adoption=self.adoption)
+            name = active_class(tier, adoption=self.adoption)
             ranks.append(f"{name} {tier.value}{', evicts nobody' if never else ''}")
         return ", ".join(ranks) or NONE
 

@@ -16,9 +16,9 @@ MOST_NAME = 63
 
 
 class ReplicaMark(msgspec.Struct, frozen=True):
-    """Which webhook answered, of which replica, with which policy in force, and how old what it knows may be.
+    """Which webhook answered, of which replica, with which active policy, and how old what it knows may be.
 
-    `taken`: its policy file is in force. `watches`: seconds since the watch that was silent longest said something.
+    `taken`: its policy file is active. `watches`: seconds since the watch that was silent longest said something.
     `certificate`: when the one that it serves expires, as a Unix time.
     """
 

@@ -53,9 +53,9 @@ class RowShown(Shown, frozen=True):
         return on_nodes, elsewhere, reserved, for_queue
 
 
-class PlaceShown(Shown, frozen=True):
-    """A place in a line: a workload, `uid` that of what made its pods. `short` names the row without room for it, ""
-    where it waits behind others.
+class QueuedShown(Shown, frozen=True):
+    """A queued workload. `uid` is that of its pods' owner. `short` names the row without room for it; "" if it waits
+    behind others.
     """
 
     nth: int
@@ -73,19 +73,19 @@ class PlaceShown(Shown, frozen=True):
         return f"room in {self.short}" if self.short else "its turn"
 
 
-class HeldShown(Shown, frozen=True):
-    """Who waits for room: so many pods of so many workloads, and the first of these."""
+class QueueShown(Shown, frozen=True):
+    """The queue of a tenant: the numbers of its pods and workloads, and the first workloads in order."""
 
     pods: int = 0
     gpus: Gpus = 0
     workloads: int = 0
-    line: tuple[PlaceShown, ...] = ()
+    entries: tuple[QueuedShown, ...] = ()
 
     @property
     def sentence(self) -> str:
         gpus = written_gpus(Decimal(str(self.gpus)))
         pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
-        more = self.workloads - len(self.line)
+        more = self.workloads - len(self.entries)
         return pods + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
 
@@ -96,7 +96,7 @@ class TenantShown(Shown, frozen=True):
     rows: tuple[RowShown, ...]
     on_exceed: str
     problems: tuple[str, ...] = ()
-    held: HeldShown = HeldShown()
+    queue: QueueShown = QueueShown()
 
 
 def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
@@ -116,23 +116,23 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
         rows=tuple(_row(each, holds, pending) for each in _trees(status.get("usage"))),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
-        held=_held(mapped(status.get("held"))),
+        queue=_queue(mapped(status.get("queue"))),
     )
 
 
-def _held(told: dict[str, Any]) -> HeldShown:
-    tiers, line = (_trees(told.get(name)) for name in ("tiers", "line"))
-    places = tuple(_place(nth, each) for nth, each in enumerate(line, 1))
+def _queue(status: dict[str, Any]) -> QueueShown:
+    tiers, entries = (_trees(status.get(name)) for name in ("tiers", "entries"))
+    shown = tuple(_entry(nth, each) for nth, each in enumerate(entries, 1))
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
-    return HeldShown(_number(told.get("pods")), gpus, _number(told.get("workloads")), places)
+    return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), shown)
 
 
-def _place(nth: int, told: dict[str, Any]) -> PlaceShown:
+def _entry(nth: int, entry: dict[str, Any]) -> QueuedShown:
     namespace, workload, uid, tier, since, short = (
-        str(told.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
+        str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
     )
-    gpus = as_number(_gpus(told.get("gpus")))
-    return PlaceShown(nth, namespace, workload, uid, tier, _number(told.get("pods")), gpus, since, short)
+    gpus = as_number(_gpus(entry.get("gpus")))
+    return QueuedShown(nth, namespace, workload, uid, tier, _number(entry.get("pods")), gpus, since, short)
 
 
 def _trees(told: object) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 import msgspec
 
 from webhook.cluster.live import LiveCluster
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods
@@ -50,14 +50,14 @@ class Beside(msgspec.Struct, frozen=True):
 def work_beside(
     settings: Settings,
     cluster: LiveCluster,
-    in_force: PolicyInForce,
+    active: ActivePolicy,
     events: EventWriter,
     charged: RunningLedger,
     metrics: Metrics,
     last_save: Callable[[str], LastSave | None],
 ) -> Beside:
     """Put the work together. `last_save` tells by a pod's uid when it has saved last, where that was reported."""
-    client, outermost = cluster.client, outermost_by(cluster, in_force)
+    client, outermost = cluster.client, outermost_by(cluster, active)
     verdicts = VerdictGroups()
     preemptions = deque[Preemption](maxlen=MOST_PREEMPTIONS)
     told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
@@ -67,24 +67,24 @@ def work_beside(
         _count(metrics, preemption)
 
     preempted = PreemptionRecorder(preemptions, evicted, events, outermost)
-    pods = EvictedPods(client, cluster.known.tenant_name, in_force.current, charged.pods.last_held, last_save)
+    pods = EvictedPods(client, cluster.known.tenant_name, active.current, charged.pods.last_used, last_save)
     watch = PreemptionWatch(client, pods, lambda: charged.pods.synced, preempted)
     at_risk = WorkAtRisk(charged.pods.working, cluster.known.tenant_name, last_save)
     metrics.sample(metric_table.AT_RISK, at_risk.samples)
     recorder = Recorder(metrics, told.tell, verdicts.add)
 
     def enforced(namespace: Namespace) -> bool:
-        return in_force.current().mode_in(namespace.labels) is Mode.Enforce
+        return active.current().mode_in(namespace.labels) is Mode.Enforce
 
-    backstop = BackstopWriter(cluster.known, charged.leading, client, in_force.current, enforced, events)
-    in_force.subscribe(backstop.wake)
+    backstop = BackstopWriter(cluster.known, charged.leading, client, active.current, enforced, events)
+    active.subscribe(backstop.wake)
     ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-    bounds = CeilingsWriter(cluster.known, charged.leading, client, in_force.current, ceilings)
-    in_force.subscribe(bounds.wake)
-    labels = NamespaceEvents(cluster.known, charged.leading, in_force.current, events)
-    in_force.subscribe(labels.wake)
+    bounds = CeilingsWriter(cluster.known, charged.leading, client, active.current, ceilings)
+    active.subscribe(bounds.wake)
+    labels = NamespaceEvents(cluster.known, charged.leading, active.current, events)
+    active.subscribe(labels.wake)
     policy = PolicyMap(settings.namespace, settings.config_map)
-    publisher = PolicyPublisher(cluster.known, charged.leading, client, in_force, policy, events)
+    publisher = PolicyPublisher(cluster.known, charged.leading, client, active, policy, events)
     use = UseOverTime()
 
     def looked(held: Mapping[Series, float]) -> None:
@@ -100,7 +100,7 @@ def work_beside(
         cluster.known,
         told=looked,
     )
-    in_vain = WaitsInVain(client, in_force.current, charged.pods.waiting, charged.pods.running)
+    in_vain = WaitsInVain(client, active.current, charged.pods.waiting, charged.pods.running)
     metrics.sample(metric_table.INVERTED, in_vain.inversions)
     metrics.sample(metric_table.STRANDED, in_vain.stranded)
 
@@ -108,7 +108,7 @@ def work_beside(
         return EvictionCosts(
             client,
             scheduler,
-            in_force.current,
+            active.current,
             charged.knows_pods,
             at_risk.pods,
             lambda outcome: metrics.count(metric_table.EVICTION_COST_WRITES, scheduler.name, outcome),

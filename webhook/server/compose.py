@@ -13,8 +13,8 @@ from certs.source import CertificateFiles, CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster, live_cluster
 from webhook.cluster.watched import Watched
+from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
-from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
@@ -49,39 +49,39 @@ async def run(settings: Settings) -> None:
         live_cluster(client) as cluster,
     ):
         await patiently("tiers, namespaces and tenants", cluster.known.wait_synced(), cluster.known.problems)
-        in_force = await _policy_in_force(settings, cluster, metrics)
+        active = await _read_active_policy(settings, cluster, metrics)
         event_writer = EventWriter(client)
         source, configurations = _certificates(settings, CertificateObjects(client))
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
-        async with running_ledger(cluster, in_force, event_writer, settings, hand_over, metrics) as charged:
-            reports = ReportsPort(settings, client, in_force, metrics)
+        async with running_ledger(cluster, active, event_writer, settings, hand_over, metrics) as charged:
+            reports = ReportsPort(settings, client, active, metrics)
             reports.certified(certificate.bundle)
-            beside = work_beside(settings, cluster, in_force, event_writer, charged, metrics, reports.saves.of)
-            gauges.of_policy(metrics, in_force)
-            gauges.of_leader(metrics, in_force, charged)
+            beside = work_beside(settings, cluster, active, event_writer, charged, metrics, reports.saves.of)
+            gauges.of_policy(metrics, active)
+            gauges.of_leader(metrics, active, charged)
             gauges.of_queues(metrics, cluster.known, charged)
             gauges.of_tenants(metrics, cluster.known, charged.ledger)
             gauges.of_process(metrics, cluster.known, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
+            webhooks = Webhooks(cluster, charged.ledger, active.current, beside.recorder)
             checks = _checks(cluster.known, certificate)
             page = page_sources(
                 settings,
                 cluster,
-                in_force,
+                active,
                 charged,
                 beside,
-                lambda: health_of(checks, cluster.known, configurations, in_force),
+                lambda: health_of(checks, cluster.known, configurations, active),
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
-            mark = _marks(settings, in_force, cluster.known, certificate)
+            mark = _marks(settings, active, cluster.known, certificate)
             # A background task that dies ends the process with its error, for nothing else restarts it.
             async with asyncio.TaskGroup() as tasks:
-                following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
+                following = active.run(), certificate.follow(source, reports.certified), configurations.run()
                 background = [tasks.create_task(each) for each in (*following, charged.run(), beside.run())]
                 await serve(
                     AdmissionPort(
@@ -104,36 +104,36 @@ async def run(settings: Settings) -> None:
                     task.cancel()
 
 
-async def _policy_in_force(settings: Settings, cluster: LiveCluster, metrics: Metrics) -> PolicyInForce:
+async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics: Metrics) -> ActivePolicy:
     """The policy that is decided by, with what it takes of the cluster. Raises ConfigError, ApiError."""
     known, policy_map = cluster.known, PolicyMap(settings.namespace, settings.config_map)
-    in_force = PolicyInForce(
+    active = ActivePolicy(
         settings.policy,
         lambda policy: [*map(str, disagreements(policy.tiers, known.classes()))],
         lambda policy: [*map(str, obstacles(policy.tiers, known.classes(), adoption=policy.adoption))],
         reload_recorder(metrics),
     )
     try:
-        in_force.start(await last_published(cluster.client, policy_map))
+        active.start(await last_published(cluster.client, policy_map))
     except ConfigError as problem:
         await tell_of_no_policy(cluster.client, policy_map, problem)
         raise
     classes = known.device_classes
-    await classes.follow(in_force.tell_classes)
+    await classes.follow(active.tell_classes)
     await patiently("device classes", classes.wait_synced(), classes.problems)
 
     # Of nodes it needs the labels of flavors, and the resources of device plugins; where it needs nothing, no node is
     # read. Only the labels are waited for, because they decide what a pod is charged.
     def follow_nodes() -> None:
-        policy = in_force.current()
+        policy = active.current()
         known.nodes.follow({key for flavor in policy.flavors for key in flavor.node_labels})
         known.plugins.follow(resources_of_classes(policy.classes.values()))
 
     follow_nodes()
-    in_force.subscribe(follow_nodes)
-    if in_force.current().flavors:
+    active.subscribe(follow_nodes)
+    if active.current().flavors:
         await patiently("the labels of nodes", known.nodes.wait_synced(), known.nodes.problems)
-    return in_force
+    return active
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:
@@ -146,13 +146,13 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     return SelfManaged(secret, configurations, names=names), configurations
 
 
-def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:
+def _marks(settings: Settings, active: ActivePolicy, known: Watched, certificate: LiveCertificate) -> Mark:
     """Return what this replica says of itself to whoever checks it."""
     name = settings.replica[:MOST_NAME]
 
     def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
         expires = int(certificate.bundle.not_after.timestamp())
-        return ReplicaMark(webhook, name, in_force.digest, in_force.taken, int(known.silent_seconds), expires)
+        return ReplicaMark(webhook, name, active.digest, active.taken, int(known.silent_seconds), expires)
 
     return mark
 

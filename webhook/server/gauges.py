@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.placements import seconds_between
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.work_lost import Saved
@@ -21,26 +21,26 @@ from webhook.server.metrics import Metrics, Sample
 from webhook.server.running_ledger import RunningLedger
 
 
-def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
+def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
     """Show the policy's mode and adoption, and since when it is active. Each of its tiers begins with no checkpoint."""
 
     def changed() -> None:
-        for tier, outcome in product(in_force.current().tiers, get_args(Saved)):
+        for tier, outcome in product(active.current().tiers, get_args(Saved)):
             metrics.start(metric_table.CHECKPOINTS, tier.name, outcome)
 
     changed()
-    in_force.subscribe(changed)
+    active.subscribe(changed)
 
     def info() -> Iterator[Sample]:
-        policy = in_force.current()
-        yield (policy.mode.name, str(policy.adoption).lower(), in_force.digest), 1
+        policy = active.current()
+        yield (policy.mode.name, str(policy.adoption).lower(), active.digest), 1
 
     metrics.sample(metric_table.POLICY_INFO, info)
-    metrics.sample(metric_table.POLICY_LOADED, lambda: [((), in_force.since)])
-    metrics.sample(metric_table.POLICY_TAKEN, lambda: [((), float(not in_force.problem))])
+    metrics.sample(metric_table.POLICY_LOADED, lambda: [((), active.since)])
+    metrics.sample(metric_table.POLICY_TAKEN, lambda: [((), float(not active.problem))])
 
 
-def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) -> None:
+def of_leader(metrics: Metrics, active: ActivePolicy, charged: RunningLedger) -> None:
     """Show whether this process leads, when it last counted, and while it leads, which GPUs wait for a node."""
 
     def counted() -> Iterator[Sample]:
@@ -51,7 +51,7 @@ def of_leader(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger)
         """Yield how long the oldest waiting pod of each tier has waited."""
         if not charged.knows_pods():
             return
-        since, now = {tier.name: "" for tier in in_force.current().tiers}, datetime.now(UTC).isoformat()
+        since, now = {tier.name: "" for tier in active.current().tiers}, datetime.now(UTC).isoformat()
         for pod in charged.pods.waiting():
             since[pod.tier] = min(since.get(pod.tier) or pod.since, pod.since)
         yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
@@ -86,9 +86,9 @@ def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> Non
                 longest[tenant] = max(longest[tenant], seconds)
         yield from (((tenant,), seconds) for tenant, seconds in longest.items())
 
-    metrics.sample(metric_table.HELD_PODS, lambda: held(0))
-    metrics.sample(metric_table.HELD_GPUS, lambda: held(1))
-    metrics.sample(metric_table.LINE_HEAD, heads)
+    metrics.sample(metric_table.QUEUED_PODS, lambda: held(0))
+    metrics.sample(metric_table.QUEUED_GPUS, lambda: held(1))
+    metrics.sample(metric_table.QUEUE_HEAD, heads)
     metrics.sample(metric_table.HEAD_WITH_ROOM, with_room)
 
 

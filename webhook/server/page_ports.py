@@ -19,7 +19,7 @@ from webhook.cluster.listed import gpu_nodes, plugins_by_node, resource_slices, 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.kube.client import ApiRequest
 from webhook.kube.errors import ApiError
@@ -87,7 +87,7 @@ def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]
 def page_sources(
     settings: Settings,
     cluster: LiveCluster,
-    in_force: PolicyInForce,
+    active: ActivePolicy,
     charged: RunningLedger,
     beside: Beside,
     health: Callable[[], Mapping[str, str]],
@@ -99,17 +99,17 @@ def page_sources(
         plugins, slices = await plugins_by_node(client), await resource_slices(client)
         return supply_of(plugins, slices, known.device_classes.cluster_version)
 
-    nodes, supply = _listed(lambda: gpu_nodes(client, in_force.current())), _listed(supplied)
+    nodes, supply = _listed(lambda: gpu_nodes(client, active.current())), _listed(supplied)
     prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
         if not charged.knows_pods():
             return None
-        found, tiers = await nodes(), [tier.name for tier in in_force.current().tiers]
+        found, tiers = await nodes(), [tier.name for tier in active.current().tiers]
         return gpus_now(tiers, counted_once(charged.pods.running()), charged.pods.waiting(), found, known.tenant_name)
 
     async def posture() -> Posture:
-        policy = in_force.current()
+        policy = active.current()
         there = await supply() if policy.classes else None
         return posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
 
@@ -141,14 +141,14 @@ def page_sources(
 
 
 def health_of(
-    checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, in_force: PolicyInForce
+    checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, active: ActivePolicy
 ) -> Mapping[str, str]:
     """Return what is wrong with each thing that is checked, "" where nothing is."""
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
-    not_taken = "the file was not taken, the last good policy stays in force"
-    problem, standing = in_force.problem, "in force, but not as it should be" if in_force.taken else not_taken
+    not_taken = "the file was not taken, the last good policy stays active"
+    problem, standing = active.problem, "active, but not as it should be" if active.taken else not_taken
     return found | {
         "policy": f"{standing}: {problem}" if problem else "",
         "watches": "; ".join(cluster.problems()),
@@ -163,7 +163,7 @@ KEPT, IN_TIME = 60.0, 2.0
 QUERY_PATH = "/api/v1/query_range"
 
 
-def held_by_tier(matchers: str, window: str) -> str:
+def used_by_tier(matchers: str, window: str) -> str:
     """GPUs that pods held on average. One replica counts at a time, so the sum over all counts nothing twice."""
     return f"sum by (tier) (rate({GPU_SECONDS.name}{matchers}[{window}]))"
 
@@ -225,7 +225,7 @@ class AskedPrometheus:
         end = self._clock()
         params = {"start": f"{end - DAY + STEP:.3f}", "end": f"{end:.3f}", "step": str(STEP)}
         try:
-            queries = [each(server.matchers, f"{STEP}s") for each in (held_by_tier, evicted_by_tier)]
+            queries = [each(server.matchers, f"{STEP}s") for each in (used_by_tier, evicted_by_tier)]
             asked = [ApiRequest("GET", QUERY_PATH, params | {"query": query}) for query in queries]
             held, evicted = [_points(await way.send(each, IN_TIME)) for each in asked]
         finally:

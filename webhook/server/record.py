@@ -24,7 +24,7 @@ from webhook.report.latest import VerdictShown
 from webhook.report.replica_mark import ANNOTATION, ReplicaMark
 from webhook.sentences.sentence import sentence
 from webhook.server.endpoint import Handler
-from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE
+from webhook.server.metric_table import ADMISSIONS, DENIALS, POLICY_RELOADS, REFUSALS, WEAK_GUESSES, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -54,8 +54,8 @@ class Recorder(msgspec.Struct, frozen=True):
         if webhook == "validate" and not request.dry_run:
             if self.show is not None and verdict.ours:
                 self.show(_shown(request, verdict, answer))
-            if assigned is not None and _held_back(verdict) is not None:
-                self.metrics.count(HELD_BACK, _tier(verdict))
+            if assigned is not None and _weak_guess(verdict) is not None:
+                self.metrics.count(WEAK_GUESSES, _tier(verdict))
             # A pod that is let in is counted; workloads hold nothing themselves.
             if assigned is not None and answer.refusal is None and created and request.kind.kind == "Pod":
                 grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
@@ -131,15 +131,15 @@ _OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "und
 WOULD = "would be refused"
 
 
-def _held_back(verdict: Verdict) -> AdmissionWarning | None:
+def _weak_guess(verdict: Verdict) -> AdmissionWarning | None:
     """The warning of a guess that was not allowed to raise the tier."""
-    return next((each for each in verdict.warnings if each.id == "guess-held-back"), None)
+    return next((each for each in verdict.warnings if each.id == "guess-too-weak"), None)
 
 
 def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
     """Yield what is told of an object that is admitted. A controller reads no warnings, and shows none to its user."""
-    assigned, held_back = verdict.assignment, _held_back(verdict)
-    told: dict[EventReason, str] = {"GuessHeldBack": sentence(held_back)} if held_back else {}
+    assigned, withheld_tier = verdict.assignment, _weak_guess(verdict)
+    told: dict[EventReason, str] = {"GuessTooWeak": sentence(withheld_tier)} if withheld_tier else {}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
         tier, higher = assigned.tier.name, assigned.demoted_from
         lower = Phrase(
@@ -198,7 +198,7 @@ def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
         if error is None:
             log.info("policy changed")
         else:
-            log.error("policy not taken, the last good one stays in force", {"problems": error.problems})
+            log.error("policy not taken, the last good one stays active", {"problems": error.problems})
 
     return told
 

@@ -23,7 +23,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from certs.source import Bundle
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.work_at_risk import LastSaves, Progress
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
@@ -130,10 +130,10 @@ BODY_SECONDS = 2.0
 class ReportsPort:
     """The port where trainings report, if the settings name one; `saves` is what they told."""
 
-    def __init__(self, settings: Settings, client: Client, in_force: PolicyInForce, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, client: Client, active: ActivePolicy, metrics: Metrics) -> None:
         """Raises OSError where the port is taken."""
         self.saves = LastSaves()
-        self._in_force = in_force
+        self._active = active
         self._url = f"https://{settings.reports_service}.{settings.namespace}.svc:{settings.reports_port}{PATH}"
         self._tokens = PodTokens(client, AUDIENCE)
         self._metrics = metrics
@@ -152,7 +152,7 @@ class ReportsPort:
             return
         if not bundle.ca:
             log.warning("trainings can't report: there is no ca.crt by which they would know this server")
-        self._in_force.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
+        self._active.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
     async def _progress(self, request: Request) -> Response:
         word, why = await self._taken(request)

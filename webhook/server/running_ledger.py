@@ -10,14 +10,14 @@ from msgspec import structs
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
-from webhook.config.in_force import PolicyInForce
+from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.gpu_seconds import PendingGpus
-from webhook.controllers.held_lines import HeldLines
-from webhook.controllers.held_pods import HeldPods
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
 from webhook.controllers.placements import OpenedGates, Placements
+from webhook.controllers.queue_statuses import QueueStatuses
+from webhook.controllers.queued_pods import QueuedPods
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts, HandOver
@@ -33,7 +33,7 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.server.bookings_port import BookingsPort
-from webhook.server.metric_table import EVICTION_SECONDS, HELD_SECONDS, LEDGER_WRITES, PENDING_SECONDS
+from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS, QUEUED_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
 from webhook.server.settings import Settings
@@ -47,9 +47,9 @@ class LedgerParts(msgspec.Struct, frozen=True):
     changes: Changes
     world: ObservedWorld
     pods: ObservedPods
-    lines: HeldLines
+    lines: QueueStatuses
     gates: OpenedGates
-    held: HeldPods
+    held: QueuedPods
     pending: PendingGpus
     placements: Placements
 
@@ -58,16 +58,16 @@ class LedgerParts(msgspec.Struct, frozen=True):
         return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, told=told)
 
 
-def outermost_by(cluster: LiveCluster, in_force: PolicyInForce) -> Outermost:
+def outermost_by(cluster: LiveCluster, active: ActivePolicy) -> Outermost:
     async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
-        return await cluster.lookups.outermost_owner(namespace, first, in_force.current().kinds)
+        return await cluster.lookups.outermost_owner(namespace, first, active.current().kinds)
 
     return outermost
 
 
 def ledger_parts(
     cluster: LiveCluster,
-    in_force: PolicyInForce,
+    active: ActivePolicy,
     events: EventWriter,
     hand_over: HandOver,
     leads: Callable[[], bool],
@@ -84,17 +84,17 @@ def ledger_parts(
         lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
         lambda seconds, *labels: metrics.observe(EVICTION_SECONDS, seconds, *labels),
     )
-    workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
-    held = HeldPods(client, events, outermost_by(cluster, in_force))
+    workloads = ObservedWorkloads(client, active, _charges_of(cluster, active))
+    held = QueuedPods(client, events, outermost_by(cluster, active))
 
     def opened(uid: str, holding: Holding, seconds: float | None) -> None:
         if seconds is not None:
-            metrics.observe(HELD_SECONDS, seconds, holding.charge.tier or "")
+            metrics.observe(QUEUED_SECONDS, seconds, holding.charge.tier or "")
         held.opened(uid, holding, seconds)
 
     gates = OpenedGates(opened)
-    pods = ObservedPods(cluster, in_force, placements.bound, gates)
-    lines = HeldLines(pods.workload_of, changes.tenant, held.show)
+    pods = ObservedPods(cluster, active, placements.bound, gates)
+    lines = QueueStatuses(pods.workload_of, changes.tenant, held.show)
     pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
     world = ObservedWorld(cluster.known, pods, workloads, events, lines, pending)
     world.subscribe(changes.everything)
@@ -122,7 +122,7 @@ class RunningLedger(LedgerParts, frozen=True, kw_only=True):
 @asynccontextmanager
 async def running_ledger(
     cluster: LiveCluster,
-    in_force: PolicyInForce,
+    active: ActivePolicy,
     events: EventWriter,
     settings: Settings,
     hand_over: BookingsPort,
@@ -131,7 +131,7 @@ async def running_ledger(
     identity = f"{settings.replica}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
     lease, seconds = f"{settings.namespace}/{settings.lease}", settings.lease_seconds
     competing = LeaderElection(cluster.client, lease, identity, seconds, address=hand_over.address)
-    parts = ledger_parts(cluster, in_force, events, hand_over.to(competing), lambda: competing.leading, metrics)
+    parts = ledger_parts(cluster, active, events, hand_over.to(competing), lambda: competing.leading, metrics)
     last_round: float | None = None
 
     def round_done() -> None:
@@ -155,11 +155,11 @@ async def running_ledger(
         await hand_over.close()
 
 
-def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
+def _charges_of(cluster: LiveCluster, active: ActivePolicy) -> ChargesOf:
     """Return what tells the charges that the review of a workload would book."""
 
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
-        policy = in_force.current()
+        policy = active.current()
         known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
         if known.unread_runtime or known.facts.unread_claims:
             return None

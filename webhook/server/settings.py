@@ -131,7 +131,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = "gpu-tiers-ceilings"
     config_map: Annotated[
         str,
-        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-in-force beside it tells what is taken."),
+        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-active beside it tells what is taken."),
     ] = "gpu-tiers"
     dns_names: Annotated[
         list[str] | None,

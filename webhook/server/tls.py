@@ -34,13 +34,13 @@ class LiveCertificate:
         """The contexts to listen with."""
 
     def replace(self, bundle: Bundle) -> None:
-        """Serve another bundle from the next connection on. Raises OSError and leaves the old one in force."""
+        """Serve another bundle from the next connection on. Raises OSError and leaves the old one active."""
         self._pages.replace(bundle)
         self._reviews.replace(bundle)
         self.bundle = bundle
 
     async def follow(self, source: CertificateSource, taken: Callable[[Bundle], None]) -> None:
-        """Serve each new bundle of a source, for ever; what OpenSSL does not take leaves the old one in force.
+        """Serve each new bundle of a source, for ever; what OpenSSL does not take leaves the old one active.
 
         `taken` is told of each that is served.
         """

@@ -29,7 +29,7 @@ zz-{{ include "gpu-tiers.fullname" . }}
 {{- end -}}
 
 {{- define "gpu-tiers.inForce" -}}
-{{ include "gpu-tiers.fullname" . }}-in-force
+{{ include "gpu-tiers.fullname" . }}-active
 {{- end -}}
 
 {{- define "gpu-tiers.image" -}}

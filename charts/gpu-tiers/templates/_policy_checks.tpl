@@ -139,7 +139,7 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- end -}}
 {{- range $mentions -}}
 {{- if not (has (last .) $tiers) }}
-{{ first . }}: {{ last . }} is no tier; the tiers are {{ join ", " $tiers }}
+{{ first . }}: unknown tier "{{ last . }}"; known tiers: {{ join ", " $tiers }}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -44,7 +44,7 @@ class Book:
         """A pod was created, changed or deleted."""
         before = self.pods.pop(change.key, None)
         if change.stored and _holds(change.stored):
-            self.pods[change.key] = held_by(change.stored)
+            self.pods[change.key] = gpus_of_pods(change.stored)
         if before == self.pods.get(change.key):
             return
         tier, gpus = before or self.pods[change.key]
@@ -92,7 +92,7 @@ def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]
     """What a list of pods holds, by tenant and row."""
     found: dict[str, Counter[str | None]] = {team.name: Counter() for team in plan.teams}
     for pod in filter(_holds, pods):
-        tier, gpus = held_by(pod)
+        tier, gpus = gpus_of_pods(pod)
         for row in (None, tier):
             found[plan.team_of(pod["metadata"]["namespace"]).name][row] += gpus
     return found
@@ -109,7 +109,7 @@ def is_gated(pod: Tree) -> bool:
     return any(each["name"] == QUOTA_GATE for each in pod["spec"].get("schedulingGates", ()))
 
 
-def held_by(pod: Tree) -> tuple[str, int]:
+def gpus_of_pods(pod: Tree) -> tuple[str, int]:
     """The tier of a pod, and its GPUs."""
     limits = (each["resources"]["limits"] for each in pod["spec"]["containers"])
     return pod["metadata"]["labels"]["gpu-tiers.dev/tier"], sum(int(each["nvidia.com/gpu"]) for each in limits)

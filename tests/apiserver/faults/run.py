@@ -20,9 +20,9 @@ from .books import books, differences
 from .crowd import Crowd
 from .deeds import Faults
 from .history import History
-from .line import left_gated
 from .outcome import Outcome
 from .plan import REFUSED_LABEL, TENANT_LABEL, Plan, Team
+from .queue import left_gated
 
 REQUEST_SECONDS = 6
 """The API server gives a create up after this."""
@@ -63,7 +63,7 @@ class Arena:
         )
 
     def add_tenants(self, plan: Plan) -> None:
-        """Make the tenants of a plan, and wait until they are in force."""
+        """Make the tenants of a plan, and wait until they are active."""
         items = [item for team in plan.teams for item in _objects(team)]
         self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "--validate=false")
         names = [f"tenantquota/{team.name}" for team in plan.teams]

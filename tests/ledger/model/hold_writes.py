@@ -87,11 +87,13 @@ class Writes(Rules):
 
     def lined(self, s: State, ledger: Ledger, view: View, waiting: list[int]) -> tuple[tuple[str, int], ...]:
         gated = [self.pods[i].unit for i in s.born if view.at[i] == "h"]
-        kept = [each for each, _ in s.ledger.line if each in gated or self.is_held(s, each)] if self.on("line") else []
+        kept = (
+            [each for each, _ in s.ledger.line if each in gated or self.is_queued(s, each)] if self.on("line") else []
+        )
         waits = [self.pods[i].unit for i in waiting if i not in ledger.reserved]
         return tuple((each, waits.count(each)) for each in dict.fromkeys((*kept, *gated)))
 
-    def is_held(self, s: State, unit: str) -> bool:
+    def is_queued(self, s: State, unit: str) -> bool:
         """Whether a pod of it is gated, or will be soon in the place of one that was deleted."""
         return any(each.unit == unit and (s.at[i] == "h" or self.is_due(s, i)) for i, each in enumerate(self.pods))
 
@@ -107,7 +109,9 @@ class Writes(Rules):
         new = ledger.reserved - before.reserved
         ledger = ledger._replace(line=self.lined(s, ledger, view, waiting))
         gated = [self.pods[i].unit for i in s.born if view.at[i] == "h"]
-        s = s._replace(order=tuple(dict.fromkeys((*(u for u in s.order if u in gated or self.is_held(s, u)), *gated))))
+        s = s._replace(
+            order=tuple(dict.fromkeys((*(u for u in s.order if u in gated or self.is_queued(s, u)), *gated)))
+        )
         wrong = self.unjust(s, ledger, view, booked, waiting)
         openings = {(i, view.rv[i]) for i in (ledger.reserved if self.on("finish") else new) if view.at[i] == "h"}
         if not self.on("booked"):

@@ -66,7 +66,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "quantity words": (asking("eight" * 1000), f'{REQUESTS}: "{"eight" * 8}" {NO_QUANTITY}'),
     "label of 10,000": (
         with_metadata(labels={"gpu-tiers.dev/tier": "x" * 10_000}),
-        f'metadata.labels[gpu-tiers.dev/tier]: "{"x" * 63}…" is no tier; the tiers are gpu-training, ',
+        f'metadata.labels[gpu-tiers.dev/tier]: unknown tier "{"x" * 63}…"; known tiers: gpu-training, ',
     ),
     "metadata null": ({**SENT, "metadata": None}, "metadata: absent; without it there is nothing to give"),
 }

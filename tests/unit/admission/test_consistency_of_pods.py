@@ -64,8 +64,8 @@ async def test_a_label_against_a_class_is_refused_by_name() -> None:
 async def test_a_label_that_names_no_tier() -> None:
     answer = await World().create(a_pod().asking().of_tier("gpu-trainign"))
     assert answer.sentence == (
-        f'metadata.labels[{TIER}]: "gpu-trainign" is no tier; '
-        "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+        f'metadata.labels[{TIER}]: unknown tier "gpu-trainign"; '
+        "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     )
 
 

@@ -121,7 +121,7 @@ async def test_a_demoted_gang_stays_at_its_tier_when_its_tenant_demotes_no_more(
     assert (await world.validate(gang)).allowed
     status = {"ledger": written_account(world.ledger.store.newest("alpha").account)}
     seen = watched_tenant_quota(msgspec.json.encode({**tenants[1].json(), "status": status}))
-    world.known.in_force = (seen.tenant,)
+    world.known.active = (seen.tenant,)
     for name in ("finetune-0", "finetune-1"):
         pod = a_pod(name).asking(1).of_tier("gpu-training").owned_by(gang)
         assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-batch"

@@ -1,4 +1,4 @@
-"""Where pods wait for their turn, whoever applies something reads that it waits, and that alone which can."""
+"""Where pods are queued, whoever applies something reads that it waits, and that alone which can."""
 
 from decimal import Decimal
 
@@ -10,7 +10,7 @@ from webhook.policy.quota.charges import Charge, Shortfall
 
 
 def says_it_waits(answer: Answer) -> bool:
-    return any("waits for its turn" in each for each in answer.warnings)
+    return any("is queued" in each for each in answer.warnings)
 
 
 async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
@@ -22,7 +22,7 @@ async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
         "tenant alpha: the total is at 2 of 2 GPUs; this Job asks for 1 in all, so none of its pods can start now"
     )
     elsewhere = await world.validate(a_job(a_pod().asking(1)))
-    assert elsewhere.warnings[-1].endswith("so its pods wait for their turn (onExceed: Hold)")
+    assert elsewhere.warnings[-1].endswith("so its pods are queued (onExceed: Hold)")
 
 
 async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
@@ -34,7 +34,7 @@ async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
     alone = await world.create(a_pod().asking(1), dryRun=True)
     assert alone.allowed
     assert alone.warnings[-1] == (
-        "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1, so it waits for its turn (onExceed: Hold)"
+        "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1, so it is queued (onExceed: Hold)"
     )
     made = await world.create(a_pod().asking(1).owned_by(owner))
     assert made.allowed
@@ -104,17 +104,17 @@ async def test_who_applies_a_workload_is_told_of_what_the_queue_reserves() -> No
     """Its row has room but for that, which is for a workload of the same tier."""
     world = World(a_tenant(onExceed="Hold").allowing("4"))
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
-    assert not any("wait for their turn" in each for each in (await world.validate(job)).warnings)
+    assert not any("are queued" in each for each in (await world.validate(job)).warnings)
     reserve(world.ledger, QUEUE, {"total": 4})
     told = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
     for dry_run in (False, True):
         assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
-            f"tenant alpha: {told}this Job asks for 1 in all, so its pods wait for their turn (onExceed: Hold)"
+            f"tenant alpha: {told}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
         )
     alone = await world.create(a_pod().asking(1).of_tier("gpu-batch"))
-    assert alone.warnings[-1] == (f"tenant alpha: {told}this pod asks for 1, so it waits for its turn (onExceed: Hold)")
+    assert alone.warnings[-1] == (f"tenant alpha: {told}this pod asks for 1, so it is queued (onExceed: Hold)")
     higher = await world.validate(a_job(a_pod().asking(1).of_tier("gpu-training")))
-    assert not any("wait for their turn" in each for each in higher.warnings), "it comes before those that wait"
+    assert not any("are queued" in each for each in higher.warnings), "it comes before those that wait"
 
 
 async def test_a_cronjob_is_told_of_its_runs() -> None:
@@ -124,5 +124,5 @@ async def test_a_cronjob_is_told_of_its_runs() -> None:
     cron_job = a_workload("batch/v1", "CronJob", schedule="@daily", jobTemplate=template)
     assert (await world.validate(cron_job)).warnings[-1] == (
         "tenant alpha: the total is at 2 of 2 GPUs; each run of this CronJob asks for 1 in all. If that has not "
-        "changed when a run begins, its pods wait for their turn (onExceed: Hold)"
+        "changed when a run begins, its pods are queued (onExceed: Hold)"
     )

@@ -15,8 +15,8 @@ async def test_its_author_hears_of_a_mistake_in_every_mode(mode: str) -> None:
     assert answer.allowed
     assert answer.warnings == [
         (
-            '[unknown-tier] spec.maxTier: "gold" is no tier; '
-            "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+            '[unknown-tier] spec.maxTier: unknown tier "gold"; '
+            "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
         )
     ]
     assert [record[0] for record in world.records] == ["validate"], "it is counted"
@@ -27,7 +27,7 @@ async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_tha
     world = World(a_namespace())
     assert (await world.validate(with_it.having("spec.maxTier", "gold"), namespace="")).warnings == []
     typed = await world.validate(with_it.having("spec.maxTier", "glod"), namespace="")
-    assert typed.warnings[0].startswith('[unknown-tier] spec.maxTier: "glod" is no tier'), "edited by hand since"
+    assert typed.warnings[0].startswith('[unknown-tier] spec.maxTier: unknown tier "glod"'), "edited by hand since"
 
 
 async def test_nothing_is_said_of_the_ranks_of_tiers_that_helm_brings_with_it() -> None:
@@ -77,4 +77,4 @@ async def test_one_that_can_t_be_read_is_for_the_crd_to_refuse() -> None:
     broken = ONE.having("spec.quotas.0.gpus", "many")
     answer = await World(a_namespace()).validate(broken, namespace="")
     assert answer.allowed
-    assert answer.warnings[0].endswith("; this quota is not in force")
+    assert answer.warnings[0].endswith("; this quota is not active")

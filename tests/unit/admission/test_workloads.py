@@ -139,13 +139,13 @@ async def test_a_mistake_on_another_flavor_is_another_mistake() -> None:
 async def test_a_tier_that_is_named_wrongly_in_another_way_is_another_mistake() -> None:
     world, job = World(ALPHA), a_pytorchjob(a_pod().asking(1))
     assert (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-1").labelled({"app": "x"}))).allowed
-    assert '"gpu-2" is no tier' in (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-2"))).sentence
+    assert 'unknown tier "gpu-2"' in (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-2"))).sentence
 
 
 async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:
     job = a_pytorchjob(a_pod().asking(8))
     answer = await World(ALPHA).update(job, job.of_tier("gpu-nonsense"))
-    assert '"gpu-nonsense" is no tier' in answer.sentence
+    assert 'unknown tier "gpu-nonsense"' in answer.sentence
 
 
 async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
@@ -214,8 +214,8 @@ async def test_no_tier_is_a_way_round_the_total() -> None:
 async def test_a_label_that_names_no_tier() -> None:
     answer = await World().validate(a_pytorchjob().of_tier("fastest"))
     assert answer.sentence == (
-        'PyTorchJob/work.metadata.labels[gpu-tiers.dev/tier]: "fastest" is no tier; '
-        "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+        'PyTorchJob/work.metadata.labels[gpu-tiers.dev/tier]: unknown tier "fastest"; '
+        "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     )
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
-from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
+from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, active, marks, running
 from tests.unit.report.lint.asking import found as lint_finds
 from tests.unit.report.lint.test_registration import validating
 from webhook.cli import check
@@ -69,10 +69,10 @@ def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
 def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
     """As after a change of the policy that has lost a tier: its quota says nothing any more."""
     beta = read_tenant(a_tenant("beta", quotas=[{"tier": "gold", "gpus": 4}]).json())
-    report = checked(tenants=in_force(beta, conditions=[{"type": "Exact", "status": "True"}]))
+    report = checked(tenants=active(beta, conditions=[{"type": "Exact", "status": "True"}]))
     (told,) = [each for each in report.checks if each.name == "tenants"]
     assert (report.word, told.word) == ("failed", "failed")
-    assert told.what.startswith('TenantQuota/beta: spec.quotas[0].tier: "gold" is no tier')
+    assert told.what.startswith('TenantQuota/beta: spec.quotas[0].tier: unknown tier "gold"')
 
 
 def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
@@ -82,10 +82,10 @@ def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
         for name in ("beta", "gamma")
     )
     exact = [{"type": "Exact", "status": "True"}]
-    tenants = (*in_force(beta, conditions=exact), *in_force(gamma, conditions=exact))
+    tenants = (*active(beta, conditions=exact), *active(gamma, conditions=exact))
     (told,) = [each.what for each in checked(tenants=tenants).checks if each.name == "tenants"]
-    tiers = f"the tiers are {a_policy().tiers.names()}"
-    unknown = '"gold" is no tier'
+    tiers = f"known tiers: {a_policy().tiers.names()}"
+    unknown = 'unknown tier "gold"'
     assert told == (
         f"TenantQuota/beta: spec.maxTier: {unknown}; TenantQuota/beta: spec.quotas[0].tier: {unknown}; "
         f"TenantQuota/gamma: spec.maxTier: {unknown}; TenantQuota/gamma: spec.quotas[0].tier: {unknown}; {tiers}"
@@ -154,7 +154,7 @@ async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes
     report = check_report(ClusterSnapshot(policy, a_cluster().now, **running(installed=installed)))
     (told,) = [each for each in report.checks if each.name == "policy"]
     mistake = "not a TierPolicy: expected a mapping with apiVersion and kind"
-    assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"
+    assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is active: {mistake}"
     assert told.word == "failed"
     assert no_tiers == "a policy that can be read", "so nothing is said of the tiers that tenants name"
 

@@ -36,7 +36,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 WARNING = "terminationGracePeriodSeconds 4000 is above the policy's 600; another pod may wait that long"
-SENTENCE = 'metadata.labels[gpu-tiers.dev/tier]: "gold <&>" is no tier; the tiers are gpu-training'
+SENTENCE = 'metadata.labels[gpu-tiers.dev/tier]: unknown tier "gold <&>"; known tiers: gpu-training'
 
 
 def test_junit_has_a_test_case_for_each_object(repository: str) -> None:

@@ -41,10 +41,10 @@ def test_tenants_beside_it(policy: Path, tmp_path: Path) -> None:
     answer = run("--policy", policy, "--tenants", folder, "--output=json")
     assert answer.exit_code == 1
     (found,) = (each for each in json.loads(answer.stdout)["findings"] if each["severity"] == "error")
-    assert (found["id"], found["where"]) == ("tenant-not-in-force", "TenantQuota/alpha")
-    assert found["what"].startswith('spec.maxTier: "gold" is no tier; the tiers are ')
+    assert (found["id"], found["where"]) == ("tenant-not-active", "TenantQuota/alpha")
+    assert found["what"].startswith('spec.maxTier: unknown tier "gold"; known tiers: ')
     assert found["fix"] == "Correct the TenantQuota."
-    assert found["see"].endswith("/docs/lint.md#tenant-not-in-force")
+    assert found["see"].endswith("/docs/lint.md#tenant-not-active")
 
 
 def test_tenants_of_files_have_no_accounts_that_could_be_wrong(policy: Path, tmp_path: Path) -> None:

@@ -37,12 +37,12 @@ def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
 def test_every_mistake_is_told_with_its_field(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(policy_file(defaultTier="gold", workloadTypes={"batch": "silver"}))
-    known = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+    known = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     code, out, errors = check(file)
     assert (code, out) == (2, "")
     assert errors.splitlines() == [
-        f"{file}: defaultTier: gold is no tier; {known}",
-        f"{file}: workloadTypes.batch: silver is no tier; {known}",
+        f'{file}: defaultTier: unknown tier "gold"; {known}',
+        f'{file}: workloadTypes.batch: unknown tier "silver"; {known}',
     ]
 
 

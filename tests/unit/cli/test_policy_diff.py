@@ -100,9 +100,9 @@ def test_tenants_that_name_a_tier_which_the_new_policy_lacks_are_no_longer_ready
     asked = (tmp_path / "app.yaml", "--tenants", tmp_path / "tenants.yaml")
     code, out, errors = diff("four-tier", "three-tier", *asked)
     assert (code, errors) == (1, "")
-    unknown = '"gpu-training" is no tier; the tiers are critical, normal, scavenger\n'
-    assert f"TenantQuota search   Ready   InForce → UnknownTier: spec.quotas[0].tier: {unknown}" in out
-    assert "TenantQuota vision   Ready   InForce → UnknownTier: spec.allowedTiers[0]: " in out
+    unknown = 'unknown tier "gpu-training"; known tiers: critical, normal, scavenger\n'
+    assert f"TenantQuota search   Ready   Active → UnknownTier: spec.quotas[0].tier: {unknown}" in out
+    assert "TenantQuota vision   Ready   Active → UnknownTier: spec.allowedTiers[0]: " in out
     assert out.endswith("2 of 2 objects change: 2 are no longer Ready\n"), "a tenant without names of tiers stays"
     assert "2 of 2 objects change: 2 become Ready\n" in diff("three-tier", "four-tier", *asked)[1]
     script = json.loads(diff("four-tier", "three-tier", *asked, "-o", "json")[1])

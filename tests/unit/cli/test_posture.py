@@ -33,7 +33,7 @@ ACME = policy_file(
 
 
 class Cluster:
-    """An API server with a policy file, another policy in force, and the classes of both. It is its own client."""
+    """An API server with a policy file, another active policy, and the classes of both. It is its own client."""
 
     def __init__(self, file: str, published: str) -> None:
         told = Published(published, digest_of(published), "2026-11-23T09:00:00Z")
@@ -42,7 +42,7 @@ class Cluster:
         self._there: dict[str, list[dict[str, Any]]] = {
             "configmaps": [
                 {"metadata": {**place, "name": "gpu-tiers"}, "data": {"policy.yaml": file}},
-                {"metadata": {**place, "name": "gpu-tiers-in-force"}, "data": told.data()},
+                {"metadata": {**place, "name": "gpu-tiers-active"}, "data": told.data()},
             ],
             "priorityclasses": [{"metadata": {"name": name}, "value": value} for name, value in values.items()],
         }
@@ -67,7 +67,7 @@ async def test_the_classes_of_a_policy_that_is_just_arriving_are_not_shown_as_ot
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = await _of_cluster(Cluster(file=ACME, published=FOUR))  # type: ignore[arg-type]
-    assert "was changed, and is not in force yet" in capsys.readouterr().err
+    assert "was changed, and is not active yet" in capsys.readouterr().err
     assert [each.name for each in found.tiers][:3] == ["gpu-training", "gpu-serving", "gpu-batch"]
     assert not found.tiers[0].refused, "a class that both policies have is shown"
     assert not found.tiers[2].refused

@@ -117,12 +117,12 @@ def test_what_kubectl_apply_would_warn_of_is_said_offline(tmp_path: Path) -> Non
     file.write_text(NAMESPACE + tenant("alpha") + tenant("beta") + tenant("gamma", team="c", tier="gold"))
     code, _, errors = review("-f", POD, "--tenants", str(file))
     assert code == 0
-    tiers = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+    tiers = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     advice = "too; the older one applies there. Make the selectors exclude each other"
     assert errors.splitlines()[:4] == [
         f"{file}:6: TenantQuota/alpha: [overlap] TenantQuota beta selects lab {advice}",
         f"{file}:11: TenantQuota/beta: [overlap] TenantQuota alpha selects lab {advice}",
-        f'{file}:16: TenantQuota/gamma: [unknown-tier] spec.maxTier: "gold" is no tier; {tiers}',
+        f'{file}:16: TenantQuota/gamma: [unknown-tier] spec.maxTier: unknown tier "gold"; {tiers}',
         (
             f"{file}:16: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector of TenantQuota gamma "
             "selects no namespace that exists now; compare it with kubectl get namespaces --show-labels"

@@ -35,7 +35,7 @@ def test_a_review_ends_with_what_a_label_would_settle() -> None:
         "refused: Deployment team-alpha/gemma (line 38)",
         "no ceiling and no quota was checked: no TenantQuota was given (--tenants)",
         "2 would profit from a label:",
-        f"  Deployment team-alpha/chat-server (line 12): [guess-held-back] {HINT}; {IF_SO}",
+        f"  Deployment team-alpha/chat-server (line 12): [guess-too-weak] {HINT}; {IF_SO}",
         f"  Deployment team-alpha/main (line 23): [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
         MEANINGS,
     ]

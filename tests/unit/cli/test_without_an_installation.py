@@ -10,7 +10,7 @@ import typer
 
 from tests.builders import policy_file
 from webhook.cli import check, lint, posture
-from webhook.cli.cluster.installed import policy_in_force
+from webhook.cli.cluster.installed import read_active_policy
 from webhook.cli.cluster.target import answered
 from webhook.config.errors import ConfigError
 from webhook.config.published import Published
@@ -50,7 +50,7 @@ async def of_posture(cluster: Any) -> object:
 
 
 async def of_explain(cluster: Any) -> object:
-    return await policy_in_force(cluster, None)
+    return await read_active_policy(cluster, None)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ async def test_where_somebody_deleted_the_policy_s_config_map_the_one_beside_it_
 ) -> None:
     told = Published(policy_file(mode="Warn"), "a1b2", "2026-11-21T09:00:00Z").data()
     data = {key: value or "" for key, value in told.items()}
-    cluster: Any = Cluster("gpu-tiers", data=data, beside="-in-force")
-    assert (await policy_in_force(cluster, None)).mode is Mode.Warn
+    cluster: Any = Cluster("gpu-tiers", data=data, beside="-active")
+    assert (await read_active_policy(cluster, None)).mode is Mode.Warn
     assert capsys.readouterr().err == (
         "Warning: ConfigMap gpu-tiers/gpu-tiers does not exist. "
-        "This is answered from the policy in force since 2026-11-21T09:00:00Z\n"
+        "This is answered from the active policy since 2026-11-21T09:00:00Z\n"
     )
 
 

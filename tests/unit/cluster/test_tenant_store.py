@@ -1,4 +1,4 @@
-"""A TenantQuota that breaks while it is in force."""
+"""A TenantQuota that breaks while it is active."""
 
 from decimal import Decimal
 from typing import Any

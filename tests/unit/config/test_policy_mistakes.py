@@ -8,7 +8,7 @@ from tests.builders import policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse
 
-TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+TIERS = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
 
 CAPS = "maxGracePeriodSecondsByTier"
@@ -51,7 +51,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         'tiers[0].value: "0": should be greater than or equal to 1',
     ),
     "tiers without a default": ({"tiers": TWO_TIERS}, "defaultTier: is required"),
-    "a demotion to no tier": ({"demoteTo": ["gpu-batch", "gold"]}, f"demoteTo[1]: gold is no tier; {TIERS}"),
+    "a demotion to no tier": ({"demoteTo": ["gpu-batch", "gold"]}, f'demoteTo[1]: unknown tier "gold"; {TIERS}'),
     "a demotion to the highest tier": (
         {"demoteTo": ["gpu-training"]},
         "demoteTo[0]: gpu-training is the highest tier, so nothing is demoted to it; write a lower one",
@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a placement for no tier": (
         {"placement": {"gold": {"maxRuntimeSeconds": 60}}},
-        f"placement.gold: gold is no tier; {TIERS}",
+        f'placement.gold: unknown tier "gold"; {TIERS}',
     ),
     "a strategy that there is not": (
         {"placement": {"gpu-batch": {"strategy": "Binpack", "topologyKey": "rack"}}},
@@ -98,7 +98,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a scheduler for no tier": (
         {"scheduling": {"gold": {"schedulerName": "volcano"}}},
-        f"scheduling.gold: gold is no tier; {TIERS}",
+        f'scheduling.gold: unknown tier "gold"; {TIERS}',
     ),
     "a scheduler that every pod has": (
         {"scheduling": {"gpu-batch": {"schedulerName": "default-scheduler"}}},
@@ -120,14 +120,14 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"scheduling": {"gpu-batch": {"queue": {"system": "KAI", "name": "Night Shift"}}}},
         'scheduling.gpu-batch.queue.name: "Night Shift" is no name; write small letters and digits, - . between',
     ),
-    "a default that is no tier": ({"defaultTier": "gold"}, f"defaultTier: gold is no tier; {TIERS}"),
+    "a default that is no tier": ({"defaultTier": "gold"}, f'defaultTier: unknown tier "gold"; {TIERS}'),
     "a type's tier that is none": (
         {"workloadTypes": {"training": "gold"}},
-        f"workloadTypes.training: gold is no tier; {TIERS}",
+        f'workloadTypes.training: unknown tier "gold"; {TIERS}',
     ),
     "an allowed tier that is none": (
         {"allowedTiersByType": {"interactive": ["gpu-interactive", "gold"]}},
-        f"allowedTiersByType.interactive[1]: gold is no tier; {TIERS}",
+        f'allowedTiersByType.interactive[1]: unknown tier "gold"; {TIERS}',
     ),
     "a type's tier that the type may not have": (
         {"allowedTiersByType": {"interactive": ["gpu-batch"]}},
@@ -151,7 +151,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "tiers that are no list": ({"rules": "x"}, 'rules: "x": should be a list'),
     "a rule's tier that is none": (
         {"rules": [{"match": {"namespaces": ["x"]}, "tier": "gold"}]},
-        f"rules[0].tier: gold is no tier; {TIERS}",
+        f'rules[0].tier: unknown tier "gold"; {TIERS}',
     ),
     "a rule that says nothing": (
         {"rules": [{"match": {}, "tier": "gpu-batch"}]},
@@ -244,7 +244,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a hook of a tier that there is not": (
         {"checkpoint": {"tiers": {"gpu-gold": {"kind": "none"}}}},
-        f"checkpoint.tiers.gpu-gold: gpu-gold is no tier; {TIERS}",
+        f'checkpoint.tiers.gpu-gold: unknown tier "gpu-gold"; {TIERS}',
     ),
     "more time than a grace period may have": (
         {"checkpoint": {"training": {"kind": "file", "seconds": 900}}},
@@ -267,7 +267,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "the grace period of a tier that there is not": (
         {"checkpoint": {CAPS: {"gpu-gold": 60}}},
-        f"checkpoint.maxGracePeriodSecondsByTier.gpu-gold: gpu-gold is no tier; {TIERS}",
+        f'checkpoint.maxGracePeriodSecondsByTier.gpu-gold: unknown tier "gpu-gold"; {TIERS}',
     ),
     "the whole file system as a folder": (
         {"checkpoint": {"training": {"kind": "file", "path": "//"}}},
@@ -331,7 +331,7 @@ def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], 
         parse(policy_file(defaultTier="gpu-urgent", **fields))
     first, second = refused.value.problems
     assert first.startswith(told)
-    assert second == f"defaultTier: gpu-urgent is no tier; {TIERS}"
+    assert second == f'defaultTier: unknown tier "gpu-urgent"; {TIERS}'
 
 
 @pytest.mark.parametrize("fields", [{"teirs": TWO_TIERS}, {"tiers": 5}, {"tiers": [{"name": "low", "value": 0}]}])

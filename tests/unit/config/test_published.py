@@ -1,4 +1,4 @@
-"""What the leader publishes of the policy in force, and from which policy a command answers then."""
+"""What the leader publishes of the active policy, and from which policy a command answers then."""
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ def stored(published: Published) -> Published | None:
 
 def test_it_is_read_as_it_was_written() -> None:
     assert stored(PUBLISHED) == PUBLISHED
-    assert Published.read({"metadata": {"name": "gpu-tiers-in-force"}}) is None, "as the chart makes it"
+    assert Published.read({"metadata": {"name": "gpu-tiers-active"}}) is None, "as the chart makes it"
 
 
 def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
@@ -37,34 +37,34 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
         (
             BROKEN,
             OLD,
-            "was not taken: teirs: there is no such field. This is answered from the policy in force since 2026-11-21",
+            "was not taken: teirs: there is no such field. This is answered from the active policy since 2026-11-21",
         ),
         (
             replace(BROKEN, published=replace(PUBLISHED, problem="no such field; did you mean tiers?")),
             OLD,
-            "did you mean tiers? This is answered from the policy in force since 2026-11-21",
+            "did you mean tiers? This is answered from the active policy since 2026-11-21",
         ),
-        (CHANGED, OLD, "was changed, and is not in force yet. This is answered from the policy in force since 2026-11"),
-        (replace(TAKEN, published=None), OLD, "no replica has told which policy is in force, so this is answered from"),
+        (CHANGED, OLD, "was changed, and is not active yet. This is answered from the active policy since 2026-11"),
+        (replace(TAKEN, published=None), OLD, "no replica has told which policy is active, so this is answered from"),
         (
             replace(TAKEN, published=None, unread=True),
             OLD,
-            "you may not get ConfigMap gpu-tiers/gpu-tiers-in-force, so",
+            "you may not get ConfigMap gpu-tiers/gpu-tiers-active, so",
         ),
         (
             replace(BROKEN, published=replace(PUBLISHED, text="", problem="teirs: there is no such field")),
             NEW,
-            "The policy in force is too long to be published, so this is answered from the file",
+            "The active policy is too long to be published, so this is answered from the file",
         ),
         (
             replace(TAKEN, published=replace(PUBLISHED, text="", problem="a class has another value")),
             OLD,
-            "is in force, but not as it should be: a class has another value",
+            "is active, but not as it should be: a class has another value",
         ),
         (
             replace(TAKEN, file="", gone=True),
             OLD,
-            "ConfigMap gpu-tiers/gpu-tiers does not exist. This is answered from the policy in force since 2026-11-21",
+            "ConfigMap gpu-tiers/gpu-tiers does not exist. This is answered from the active policy since 2026-11-21",
         ),
     ],
     ids=[

@@ -12,8 +12,8 @@ from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.policy.quota.charges import Charge, together
 
 
-class InForce:
-    """A policy in force; `reload` tells that there is another one."""
+class Active:
+    """an active policy; `reload` tells that there is another one."""
 
     def __init__(self) -> None:
         self.current = a_policy
@@ -33,7 +33,7 @@ async def two(*_: object) -> tuple[Charge, ...]:
 
 
 async def test_a_workload_in_deletion_makes_no_pods_and_asks_for_nothing() -> None:
-    workloads = ObservedWorkloads(Any, InForce(), two)  # type: ignore[arg-type]
+    workloads = ObservedWorkloads(Any, Active(), two)  # type: ignore[arg-type]
     row = next(each for each in a_policy().kinds.rows if each.kind == "Job")
     runs = await workloads._declared(row, stored())
     ends = await workloads._declared(row, stored(metadata={"deletionTimestamp": "2026-11-01T09:00:00Z"}))
@@ -45,7 +45,7 @@ async def test_a_workload_in_deletion_makes_no_pods_and_asks_for_nothing() -> No
 
 async def test_a_workload_that_a_list_shows_ended_is_known_to_have_ended() -> None:
     """Its gated pods would else wait for ever, as those of a workload that is not seen yet."""
-    workloads, view = ObservedWorkloads(Any, InForce(), two), WorkloadView(lambda _: None)  # type: ignore[arg-type]
+    workloads, view = ObservedWorkloads(Any, Active(), two), WorkloadView(lambda _: None)  # type: ignore[arg-type]
     row = next(each for each in a_policy().kinds.rows if each.kind == "Job")
     workloads._observer = view
     complete = {"conditions": [{"type": "Complete", "status": "True"}]}

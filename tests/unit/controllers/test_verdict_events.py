@@ -245,4 +245,4 @@ async def test_a_guess_that_was_held_back_is_told_on_the_workload() -> None:
         answer = await story.validate(deployment)
         assert answer.warnings
         (told,) = (await story.settled())["Deployment/chat-server"]
-        assert told == ("GuessHeldBack", 1, answer.warnings[0])
+        assert told == ("GuessTooWeak", 1, answer.warnings[0])

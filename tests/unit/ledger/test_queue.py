@@ -160,7 +160,7 @@ THREE, FOUR, EIGHT_ASKED = (Charge(Decimal(gpus), "gpu-batch") for gpus in (3, 4
 
 
 def three_of_four(waiting: int, asked: tuple[Charge, ...] | None) -> tuple[Account, PodView]:
-    """A Job that was let in with four pods, of which one was lost; it asks for this now."""
+    """A Job that was admitted with four pods, of which one was lost; it asks for this now."""
     pods = {f"old-{number}": a_holding(f"old-{number}", controller="job") for number in range(3)}
     for number in range(waiting):
         gated = Gated(400, f"2026-01-01T00:00:0{number}Z", "1")

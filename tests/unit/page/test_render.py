@@ -13,7 +13,7 @@ from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_
 from webhook.page.routes import Choice, PageContent, Sources, page_app, rendered
 from webhook.report.gpus_now import GpusNow
 from webhook.report.posture import DraPosture, Posture
-from webhook.report.tenants import HeldShown, PlaceShown, RowShown
+from webhook.report.tenants import QueuedShown, QueueShown, RowShown
 
 VOID = {"meta", "path", "rect", "i"}
 
@@ -79,15 +79,15 @@ def test_nothing_that_stands_in_an_object_becomes_a_part_of_the_page(part: str) 
 
 
 def test_the_line_of_a_tenant_stands_below_its_rows() -> None:
-    place = PlaceShown(
+    place = QueuedShown(
         1, "team-alpha", f"Job/{EVIL}", "u", "gpu-training", 4, 4, "2026-11-22T12:00:00Z", "gpu-training"
     )
-    waits = structs.replace(a_tenant("alpha"), held=HeldShown(4, 4, 1, (place,)))
+    waits = structs.replace(a_tenant("alpha"), queue=QueueShown(4, 4, 1, (place,)))
     page = rendered(a_content(tenants=(waits, a_tenant("beta"))))
     told = text_of(page)
-    assert "The line of tenant alpha 4 pods wait for room, for 4 GPUs in all." in told
+    assert "The queue of tenant alpha 4 pods wait for room, for 4 GPUs in all." in told
     assert f"1 team-alpha/Job/{EVIL} gpu-training 4 4 2026-11-22 12:00:00 UTC room in gpu-training" in told
-    assert "The line of tenant beta" not in told
+    assert "The queue of tenant beta" not in told
     assert "<script" not in page
 
 

@@ -143,7 +143,7 @@ async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_d
     Balanced(page)
     told = text_of(page)
     assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in told
-    assert "GPUs held by tier, at most 16; below, preempted pods, at most 3" in told
+    assert "GPUs used by tier, at most 16; below, preempted pods, at most 3" in told
     assert "As far as this replica has counted" not in told
     assert '<i class="t2"></i>gpu-batch</li>' in page, "the bar, whose colours these are, is not there"
 
@@ -155,7 +155,7 @@ async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_ha
     told = text_of(rendered(await asked.content()))
     why = "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused."
     assert f"{why} As far as this replica has counted: since it began to lead." in told
-    assert "GPUs held by tier, at most 8;" in told
+    assert "GPUs used by tier, at most 8;" in told
     follower = structs.replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
     told = text_of(rendered(await follower.content()))
     assert "tells nothing: no answer within 2 s." in told

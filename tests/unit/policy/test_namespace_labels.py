@@ -37,7 +37,7 @@ def test_a_mode_in_any_case(value: str) -> None:
 )
 def test_a_default_tier_that_is_none(value: str, likely: str) -> None:
     (told,) = said({"gpu-tiers.dev/default-tier": value})
-    assert told.startswith(f'[unknown-default-tier] label gpu-tiers.dev/default-tier: "{value}" is no tier')
+    assert told.startswith(f'[unknown-default-tier] label gpu-tiers.dev/default-tier: unknown tier "{value}"')
     assert told.endswith(f"; did you mean {likely}?")
 
 

@@ -121,10 +121,10 @@ def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:
     answer = posture_answer(posture_of(policy(), [tenant, a_tenant("search", defaultTier="gpu-batch").view()]))
     rows = {row[0]: row[1:3] for row in answer.tables[-1].rows}
     assert rows == {"vision": ("no tier", "gpu-gold (no tier)"), "search": ("any tier", "gpu-batch")}
-    tiers = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+    tiers = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     assert [note for note in answer.notes if note.startswith("Tenant ")] == [
-        f'Tenant vision: spec.allowedTiers[0]: "gpu-gold" is no tier; {tiers}',
-        f'Tenant vision: spec.defaultTier: "gpu-gold" is no tier; {tiers}',
+        f'Tenant vision: spec.allowedTiers[0]: unknown tier "gpu-gold"; {tiers}',
+        f'Tenant vision: spec.defaultTier: unknown tier "gpu-gold"; {tiers}',
     ]
 
 

@@ -84,16 +84,16 @@ def test_a_tenant_that_kueue_counts() -> None:
 def test_a_line_is_shown_place_by_place() -> None:
     place = {"namespace": "lab", "workload": "Job/train", "uid": "u", "tier": "gpu-training", "pods": 4, "gpus": "4"}
     line = [{**place, "since": "2026-11-26T17:00:00Z", "short": "gpu-training"}, place, "what"]
-    held = shown({"held": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "line": line}}).held
+    held = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
     assert held.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
-    assert [(each.nth, each.gpus, each.waits_for) for each in held.line] == [
+    assert [(each.nth, each.gpus, each.waits_for) for each in held.entries] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "its turn"),
     ]
 
 
 def test_a_line_that_somebody_wrote_by_hand_breaks_nothing() -> None:
-    assert shown({"held": "what"}).held.line == ()
-    assert shown({"held": {"pods": "many", "tiers": {}, "line": [None]}}).held.pods == 0
+    assert shown({"queue": "what"}).queue.entries == ()
+    assert shown({"queue": {"pods": "many", "tiers": {}, "line": [None]}}).queue.pods == 0

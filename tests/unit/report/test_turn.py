@@ -5,29 +5,29 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.cli.why_pending.place_in_line import Use, in_line, place_in, room_at_latest, said_at_latest
+from webhook.cli.why_pending.queue_position import Use, in_queue, position_of, room_at_latest, said_at_latest
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.values.tenants import QuotaRow, Tenant
-from webhook.report.tenants import HeldShown, PlaceShown, RowShown, TenantShown
+from webhook.report.tenants import QueuedShown, QueueShown, RowShown, TenantShown
 
 
-def a_place(nth: int, **said: str | int) -> PlaceShown:
-    found = PlaceShown(nth, "lab", f"Job/j{nth}", f"uid-{nth}", "gpu-training", 2, 2, "2026-11-26T17:00:00Z", "")
+def a_place(nth: int, **said: str | int) -> QueuedShown:
+    found = QueuedShown(nth, "lab", f"Job/j{nth}", f"uid-{nth}", "gpu-training", 2, 2, "2026-11-26T17:00:00Z", "")
     return replace(found, **said)
 
 
-def a_line(*places: PlaceShown, workloads: int = 0) -> TenantShown:
+def a_line(*places: QueuedShown, workloads: int = 0) -> TenantShown:
     row = RowShown("gpu-training", 6, 4, 2, 0)
-    return TenantShown("alpha", (row,), "Hold", held=HeldShown(9, 9, workloads or len(places), places))
+    return TenantShown("alpha", (row,), "Hold", queue=QueueShown(9, 9, workloads or len(places), places))
 
 
 def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2), a_place(3, namespace="other"), workloads=7)
-    assert [*in_line(line, place_in(line, "lab", frozenset({"uid-1"})))] == [
-        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; place 1 of 7."
+    assert [*in_queue(line, position_of(line, "lab", frozenset({"uid-1"})))] == [
+        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 1 of 7."
     ]
-    assert [*in_line(line, place_in(line, "other", frozenset({"uid-of-pod", "uid-3"})))] == [
-        "It waits for 2 GPUs behind Job/j2, which comes before it in the line of tenant alpha; place 3 of 7.",
+    assert [*in_queue(line, position_of(line, "other", frozenset({"uid-of-pod", "uid-3"})))] == [
+        "It waits for 2 GPUs behind Job/j2, which comes before it in the queue of tenant alpha; position 3 of 7.",
         "Before it: Job/j1 in lab (2 GPUs, gpu-training), Job/j2 in lab (2 GPUs, gpu-training); 4 GPUs in all.",
     ]
 
@@ -35,33 +35,36 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
 def test_what_is_reserved_for_the_first_is_told_to_those_behind_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
     line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))
-    head, behind = (next(in_line(line, each)) for each in line.held.line)
-    assert head == "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training; place 1 of 2."
+    head, behind = (next(in_queue(line, each)) for each in line.queue.entries)
+    assert head == "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training; position 1 of 2."
     assert behind == (
         "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training, 2 reserved for pods queued earlier; "
-        "place 2 of 2."
+        "position 2 of 2."
     )
 
 
 def test_one_gpu_is_no_gpus() -> None:
     line = a_line(a_place(1, gpus=1), a_place(2))
-    told = [*in_line(line, line.held.line[1])]
+    told = [*in_queue(line, line.queue.entries[1])]
     assert told[1] == "Before it: Job/j1 in lab (1 GPU, gpu-training); 1 GPU in all."
 
 
 def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
-    assert place_in(a_line(a_place(1), workloads=40), "lab", frozenset({"uid-9"})) is None
-    assert [*in_line(a_line(a_place(1), workloads=40), None)] == [
-        "It is not among the first 1 of the 40 workloads that wait in the line of tenant alpha."
+    assert position_of(a_line(a_place(1), workloads=40), "lab", frozenset({"uid-9"})) is None
+    assert [*in_queue(a_line(a_place(1), workloads=40), None)] == [
+        "It is not among the first 1 of the 40 workloads in the queue of tenant alpha."
     ]
-    (told,) = in_line(a_line(), None)
-    assert told.startswith("It is in no line of tenant alpha")
+    (told,) = in_queue(a_line(), None)
+    assert told.startswith("It is not in the queue of tenant alpha")
 
 
 def test_what_could_not_have_room_even_alone_is_told_so() -> None:
     line = a_line(a_place(1, short="gpu-training", gpus=7))
-    (told,) = in_line(line, line.held.line[0])
-    assert told == ("It waits for 7 GPUs in vain: tenant alpha may use 6 of gpu-training. Ask for less; place 1 of 1.")
+    (told,) = in_queue(line, line.queue.entries[0])
+    assert told == (
+        "It waits for 7 GPUs, but tenant alpha may use 6 of gpu-training: it can never start. Ask for less; "
+        "position 1 of 1."
+    )
 
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -131,7 +131,7 @@ async def test_the_leader_books_what_a_replica_hands_over(leader: Replica, repli
 
 
 async def test_a_booking_arrives_as_it_was(leader: Replica, replica: Replica) -> None:
-    """But for the quota, of which the leader knows what is in force."""
+    """But for the quota, of which the leader knows what is active."""
     charge = Charge(Decimal("0.125"), "gpu-batch", "a100? h100?", {"n/claim": Decimal("0.1")})
     group = GangBooking(
         "g1", "PodGroup.example.com", "n", "ring", ALPHA, (charge, charge), 3, "gpu-batch", of_pods=True

@@ -16,8 +16,8 @@ NOTHING_REFUSED = "no ValidatingWebhookConfiguration: nothing is refused, and no
 def told(*there: str) -> str:
     """Of a cluster in which these configurations are there."""
     seen = {kind: Seen({"webhooks": [{}]} if kind in there else None, NOW) for kind in KINDS}
-    cluster, in_force = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
-    found = health_of({}, cluster, SimpleNamespace(seen=seen), in_force)  # type: ignore[arg-type]
+    cluster, active = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
+    found = health_of({}, cluster, SimpleNamespace(seen=seen), active)  # type: ignore[arg-type]
     return found["webhook configurations"]
 
 

@@ -23,12 +23,12 @@ from webhook.server.metric_table import (
     ADMISSIONS,
     DENIALS,
     GPU_SECONDS,
-    HELD_BACK,
     LOST_GPU_SECONDS,
     POLICY_RELOADS,
     PREEMPTIONS,
     REFUSALS,
     REVIEWS,
+    WEAK_GUESSES,
     WOULD_REFUSE,
     Metric,
 )
@@ -101,7 +101,7 @@ async def test_a_dry_run_refuses_nothing(mode: Mode) -> None:
 async def test_a_guess_that_was_held_back() -> None:
     world = Counted()
     await world.create(a_pod("training-run").asking().running("python3", "main.py"))
-    assert sum(world.series(HELD_BACK).values()) == 1
+    assert sum(world.series(WEAK_GUESSES).values()) == 1
 
 
 def test_what_an_alert_waits_for_begins_at_0() -> None:

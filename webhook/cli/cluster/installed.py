@@ -68,7 +68,7 @@ def arriving(found: InstalledPolicy) -> Collection[str]:
         return ()
 
 
-async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
+async def read_active_policy(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
     """Return the policy of a file or a preset, else the installation's that is active.
 
     `instead` is what the user may do where there is not one. Raises ConfigError, ApiError.
@@ -83,18 +83,18 @@ def which_answers(found: InstalledPolicy) -> str:
     """Say which policy an answer is from, where the policy file is not known to be active."""
     told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
     if found.unread:
-        return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be in force"
+        return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be active"
     if told is None:
-        return f"no replica has told which policy is in force, so this is answered from {file}"
+        return f"no replica has told which policy is active, so this is answered from {file}"
     if found.gone:
-        return f"ConfigMap {found.where} does not exist. This is answered from the policy in force since {told.since}"
+        return f"ConfigMap {found.where} does not exist. This is answered from the active policy since {told.since}"
     if told.digest == digest_of(found.file):
-        return f"{file} is in force, but not as it should be: {told.problem}"
-    wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not in force yet"
+        return f"{file} is active, but not as it should be: {told.problem}"
+    wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not active yet"
     ended = wrong if wrong.endswith("?") else f"{wrong}."  # a mistake's last words may ask what was meant
     if told.text:
-        return f"{file} {ended} This is answered from the policy in force since {told.since}"
-    return f"{file} {ended} The policy in force is too long to be published, so this is answered from the file"
+        return f"{file} {ended} This is answered from the active policy since {told.since}"
+    return f"{file} {ended} The active policy is too long to be published, so this is answered from the file"
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:

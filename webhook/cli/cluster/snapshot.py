@@ -116,7 +116,7 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
     """Ask the webhook for a mark of each replica that answers, and note why parts of that can't be told."""
     dry_run, lacking = DryRun(()), reader.lacking
     if found.installed.unread:
-        lacking["policy_in_force"] = f"the right to get ConfigMap {place_beside(found.installed.where)}"
+        lacking["read_active_policy"] = f"the right to get ConfigMap {place_beside(found.installed.where)}"
     if leaves_out(found.configurations, {NAME_LABEL: namespace}):
         lacking["answer"] = NOT_LEFT_OUT
     else:

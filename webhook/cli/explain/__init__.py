@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster.installed import mode_of_file, policy_in_force
+from webhook.cli.cluster.installed import mode_of_file, read_active_policy
 from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
@@ -48,7 +48,7 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
     named = kind_and_name(what)
     home = target.namespace(namespace)
     async with target.client() as client:
-        policy = await policy_in_force(client, file)
+        policy = await read_active_policy(client, file)
         tree = await object_named(client, policy.kinds, home, *named)
         async with asked_cluster(client, policy, home) as asked:
             found = await explained(asked, tree)

@@ -32,11 +32,11 @@ from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
 from webhook.policy.quota.charges import Charge, alternatives, charge_of, shortfall
-from webhook.policy.quota.held import NoRoom, waits_for_its_turn
+from webhook.policy.quota.queue_status import NoRoom, would_be_queued
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, is_maybe
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import Tiers, class_in_force
+from webhook.policy.values.tiers import Tiers, active_class
 from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt, changes
 from webhook.report.object_verdict import VerdictName
 from webhook.report.shown import as_number
@@ -181,11 +181,11 @@ def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) 
         return ""
     usage, reserved = usage_met(asked.ledger, tenant, asked.policy.tiers.rank(charge.tier))
     short = shortfall((charge,), tenant, usage)
-    line = tenant_shown(asked.quotas[tenant.name].quota).held.workloads
+    line = tenant_shown(asked.quotas[tenant.name].quota).queue.workloads
     if short is None and not line:
         return ""
     no_room = NoRoom.of(replace(short, reserved=reserved)) if short else None
-    return sentence(waits_for_its_turn(tenant.name, no_room, line))
+    return sentence(would_be_queued(tenant.name, no_room, line))
 
 
 def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:
@@ -302,7 +302,7 @@ def class_now(pod: Tree, tiers: Tiers) -> ClassShown:
 
 def class_of_new(part: NewPod | None, assignment: Assignment | None, policy: TierPolicy) -> ClassShown | None:
     tier, facts = assignment.tier if assignment else None, part.facts if part else None
-    live = facts.classes.get(class_in_force(tier, adoption=policy.adoption)) if tier and facts else None
+    live = facts.classes.get(active_class(tier, adoption=policy.adoption)) if tier and facts else None
     return ClassShown(live.name, live.value, live.preemption_policy, tier.name) if tier and live else None
 
 

@@ -162,7 +162,7 @@ def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-_SETTLED_BY_A_LABEL = ("guess-held-back", "type-unknown")
+_SETTLED_BY_A_LABEL = ("guess-too-weak", "type-unknown")
 _NOT_COUNTED = ("gpu-not-counted", "runtime-unread", "claim-unread")
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.cluster.installed import policy_in_force
+from webhook.cli.cluster.installed import read_active_policy
 from webhook.cli.cluster.one_object import AskedCluster, asked_cluster, eviction_of, kind_and_name, object_named
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain import PolicyOption, What
@@ -42,8 +42,8 @@ def why_pending(
     async def ask() -> WhyPending:
         named, home = kind_and_name(what), target.namespace(namespace)
         async with target.client() as client:
-            in_force = await policy_in_force(client, policy)
-            async with asked_cluster(client, in_force, home) as asked:
+            active = await read_active_policy(client, policy)
+            async with asked_cluster(client, active, home) as asked:
                 return await _reasons(asked, home, *named)
 
     write(why_pending_answer(answered(ask)), output)

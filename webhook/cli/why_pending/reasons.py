@@ -16,7 +16,7 @@ from webhook.cli.cluster.one_object import (
 )
 from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of, running_pods
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.place_in_line import beside_old_pods, held_by_quota
+from webhook.cli.why_pending.queue_position import beside_old_pods, queued_for_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import gpu_nodes, way_out
 from webhook.cluster.pod_listing import PodSummary, lost_pods
@@ -56,7 +56,7 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
     if stands.state == "ending":
         return replace(found, sentences=(*found.sentences, *await on_lost_node(asked, [document.tree])))
     if stands.state == "gated":
-        held = await held_by_quota(asked, pod) if pod.waits_for_quota else ()
+        held = await queued_for_quota(asked, pod) if pod.waits_for_quota else ()
         return replace(found, sentences=(*found.sentences, *held, *await kueue_about(asked, document)))
     return await unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
 
@@ -122,7 +122,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
         age = (datetime.now(UTC) - created).total_seconds()
-        if has_ended(document.tree) or _held_back(asked, document) or age > YOUNG:
+        if has_ended(document.tree) or _weak_guess(asked, document) or age > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
@@ -221,7 +221,7 @@ async def _without_refusal(
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
         return replace(found, sentences=(*found.sentences, told, *missing), waits=found.waits or bool(backs_off))
-    waits = not has_ended(document.tree) and not _held_back(asked, document)
+    waits = not has_ended(document.tree) and not _weak_guess(asked, document)
     without = _without_pods(asked, document, pods)
     return replace(found, sentences=tuple([each async for each in without]), waits=waits)
 
@@ -233,8 +233,8 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
         yield backs_off
     if has_ended(document.tree):
         yield f"It has {_end_of(document.tree)}, and makes no pods any more."
-    elif held_back := _held_back(asked, document):
-        yield held_back
+    elif withheld_tier := _weak_guess(asked, document):
+        yield withheld_tier
         for each in await kueue_about(asked, document):
             yield each
     elif row and (counts := _counts(document.tree, row)) and not any(counts):
@@ -271,7 +271,7 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
 
     What it counts it keeps in its memory, so this is the latest time.
     """
-    if document.kind != "Job" or has_ended(document.tree) or _held_back(asked, document):
+    if document.kind != "Job" or has_ended(document.tree) or _weak_guess(asked, document):
         return ""
     evicted = await eviction_of(asked, document.namespace, view(document.tree, Named).metadata)
     failed, ends = at(document.tree, "status.failed"), [*filter(None, map(failed_at, pods))]
@@ -284,7 +284,7 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
     return f"Its last pod {why}. The Job controller waits longer after each that fails: the next one comes {when}."
 
 
-def _held_back(asked: AskedCluster, document: Document) -> str:
+def _weak_guess(asked: AskedCluster, document: Document) -> str:
     """Why its own controller makes no pods, by its spec; "" where it does."""
     if is_suspended(document.tree):
         return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."

@@ -118,7 +118,7 @@ class Settling:
 
 
 def _counts_alike(version: Version, account: Account) -> bool:
-    before, tenant = version.account, version.in_force
+    before, tenant = version.account, version.active
     if len(before.reserved) - len(account.reserved) >= MOST_SETTLED or _one_by_one(before) != _one_by_one(account):
         return False
     return usage_of(before, tenant) == usage_of(account, tenant)
@@ -159,15 +159,15 @@ class Counting:
             return
         term, view, world = self._leading.term, self._leading.view, self._leading.world
         term.bears(version.account)
-        if not version.in_force.has_queue:  # once it has one, pods that came meanwhile would count beside the slots
+        if not version.active.has_queue:  # once it has one, pods that came meanwhile would count beside the slots
             view.ended.forget_all(version.account.namespaces)
         self._expiry.note(name, version.account)
         lapsed = await self._expiry.lapsed(name, version.account)
 
         def counted(version: Version, before: Account) -> tuple[Account, Count]:
-            account = rewritten(before, view, lapsed, has_queue=version.in_force.has_queue)
-            count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
-            stranded = () if count.stale else stranded_gangs(account, version.in_force, view)
+            account = rewritten(before, view, lapsed, has_queue=version.active.has_queue)
+            count = count_of(account, version.active, "; ".join(self._pods.problems()))
+            stranded = () if count.stale else stranded_gangs(account, version.active, view)
             return account, replace(count, stranded=stranded)
 
         def edit(copy: WorkingCopy) -> None:

@@ -129,7 +129,7 @@ class Moving:
             if copy.sealed:
                 copy.put(
                     rewritten(
-                        _changed(copy.account, change, carried), self._view, has_queue=copy.version.in_force.has_queue
+                        _changed(copy.account, change, carried), self._view, has_queue=copy.version.active.has_queue
                     )
                 )
 

@@ -60,7 +60,7 @@ class PodView:
     def get(self, uid: str) -> Holding | None:
         return self._pods.get(uid)
 
-    def last_held(self, uid: str) -> Holding | None:
+    def last_used(self, uid: str) -> Holding | None:
         """What a pod holds, or held before it ended a short while ago."""
         return self._pods.get(uid) or self._late.get(uid)
 

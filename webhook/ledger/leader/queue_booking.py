@@ -31,7 +31,7 @@ def book_queue(copy: WorkingCopy, view: PodView) -> list[Queued]:
     queue = _Queue(copy, view, before)
 
     # 2. Book the pods that add nothing to any row. They never wait.
-    units = queue_of(copy.account, view, copy.version.in_force)
+    units = queue_of(copy.account, view, copy.version.active)
     found = [each for each in units if each.gang is not None or not queue.adds_nothing(each.first)]
 
     # 3. Book all others in turn. Pods of a gang that grows wait with it.
@@ -54,7 +54,7 @@ class _Queue:
     def __init__(self, copy: WorkingCopy, view: PodView, before: Account) -> None:
         self._copy = copy
         self._view = view
-        self._tenant = copy.version.in_force
+        self._tenant = copy.version.active
         # 1. Who was first before, rows that somebody reserves by now, and rows whose head has waited for too long.
         self._heads = {each.uid: each for each in before.entries if each.state == "ForQueue"}
         self._reserved = set[QuotaRow]()

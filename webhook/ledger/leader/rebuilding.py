@@ -203,8 +203,8 @@ class Rebuilding:
     async def _write(self, claimed: Version, account: Account) -> None:
         def edit(copy: WorkingCopy) -> None:
             if copy.version.quota.uid == claimed.quota.uid and copy.account == claimed.account:
-                whole = rewritten(account, self._view, has_queue=copy.version.in_force.has_queue)
-                count = count_of(whole, copy.version.in_force, "; ".join(self._pods.problems()))
+                whole = rewritten(account, self._view, has_queue=copy.version.active.has_queue)
+                count = count_of(whole, copy.version.active, "; ".join(self._pods.problems()))
                 copy.put(whole, changes=self._leading.world.status(copy.version, count))
 
         await self._term.change(claimed.name, edit)

@@ -98,7 +98,7 @@ def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -
     if not copy.sealed or key in copy.account.gangs or not view.used_without_claims(key, ()):
         return copy.book(booking)
     trial = WorkingCopy(copy.version)
-    trial.put(rewritten(copy.account, view, part=gang_to_book(booking), has_queue=copy.version.in_force.has_queue))
+    trial.put(rewritten(copy.account, view, part=gang_to_book(booking), has_queue=copy.version.active.has_queue))
     answer = trial.book(booking)
     if isinstance(answer, Booked):
         copy.put(trial.account)
@@ -120,9 +120,9 @@ def is_seen(reservation: Entry, view: PodView) -> bool:
 def _vacant(pods: Iterable[Entry], view: PodView, namespaces: Container[str]) -> Iterator[Entry]:
     """Yield the vacant slots. A slot is filled when its replacement was seen, which then counts by itself."""
     for each in pods:
-        if each.slot and view.last_held(each.uid) is not None:
+        if each.slot and view.last_used(each.uid) is not None:
             view.ended.forget(each.slot)
-    filled = {each.slot for each in pods if each.slot and view.last_held(each.uid) is not None}
+    filled = {each.slot for each in pods if each.slot and view.last_used(each.uid) is not None}
     known = {each.uid: each for each in pods if each.state == "Vacant"}
     known |= {each.uid: each for each in view.ended.of(namespaces) if each.uid not in known}
     now = view.ended.now()

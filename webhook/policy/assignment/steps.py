@@ -214,7 +214,7 @@ def by_type(asked: TierRequest) -> Assignment | None:
     return _by_evidence(asked.evidence, asked)
 
 
-def held_back(asked: TierRequest) -> Tier | None:
+def withheld_tier(asked: TierRequest) -> Tier | None:
     """The tier that a guess is too weak for; None where the type gives a tier, or the policy has none for it."""
     evidence = asked.evidence
     if evidence is None or evidence.grade >= asked.policy.raise_by:
@@ -281,10 +281,10 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
         return
     if len(asked.pod.spec.containers) > MOST_READ:
         yield AdmissionWarning("many-containers", most=MOST_READ)
-    better = held_back(asked) if asked.evidence and assignment.step in _WE_CHOSE else None
+    better = withheld_tier(asked) if asked.evidence and assignment.step in _WE_CHOSE else None
     if asked.evidence and better and better.value > given.value and better in acceptable(asked):
         clue, workload_type = asked.evidence.text, asked.evidence.type
-        yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
+        yield AdmissionWarning("guess-too-weak", clue=clue, type=workload_type, tier=better.name)
     elif asked.evidence and _guessed_to_the_top(asked, assignment):
         yield AdmissionWarning("guess-at-top", basis=asked.evidence.basis)
     elif asked.evidence is None and assignment.step == "policy-default":
@@ -330,7 +330,7 @@ def assign(asked: TierRequest) -> Assignment:
     for name, step in STEPS:
         found, evidence = step(asked), asked.evidence
         too_weak: Phrase | str = ""
-        if evidence is not None and name == "workload-type" and held_back(asked):
+        if evidence is not None and name == "workload-type" and withheld_tier(asked):
             grade, needed = evidence.grade.name.lower(), asked.policy.raise_by.name
             too_weak = Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
         if found is None and not too_weak:

@@ -13,7 +13,7 @@ from msgspec import structs
 from webhook.objects.pods import NodeRequirement, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Aside, Phrase, Refusal, first_of
-from webhook.policy.quota.demand import demand_held, not_made, shared_by
+from webhook.policy.quota.demand import not_made, shared_by, used_gpus
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, maybe
 from webhook.policy.values.tier_policy import Flavor, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
@@ -213,7 +213,7 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
 
 
-def is_held(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
+def must_queue(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
     """Tell whether a pod that is made now has to wait for its turn behind our gate.
 
     One that names its node can't: the API server takes no gate with it.
@@ -244,7 +244,7 @@ def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Cha
     if pod.metadata.deletion_timestamp and policy.quota_release_strategy == "Terminating":
         return None
     own, more = not_made(pod, devices, policy)
-    gpus = demand_held(pod, devices, policy) + own + sum(more.values(), Decimal(0))
+    gpus = used_gpus(pod, devices, policy) + own + sum(more.values(), Decimal(0))
     if not gpus:
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)

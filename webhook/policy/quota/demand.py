@@ -95,7 +95,7 @@ def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Dec
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
 
 
-def demand_held(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
+def used_gpus(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
     """The same of a pod that exists: a share that can't be read, its scheduler does not read either."""
     try:
         return demand_of(pod, devices, policy)
@@ -112,7 +112,7 @@ def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, 
     return shared
 
 
-def held_by(count: int, gpus: Decimal, shared: Mapping[str, Decimal]) -> Decimal:
+def gpus_of_pods(count: int, gpus: Decimal, shared: Mapping[str, Decimal]) -> Decimal:
     """The GPUs of so many like pods, of which they share a part."""
     in_common = sum(shared.values(), NOTHING)
     return (gpus - in_common) * count + in_common if count else NOTHING
@@ -290,7 +290,7 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
-    """Return why a ResourceClaim is refused that asks for more GPUs than a pod was let in with that is to hold it."""
+    """Return why a ResourceClaim is refused that asks for more GPUs than a pod was admitted with that is to hold it."""
     most = let_in_with(pod).get(entry, NOTHING)
     if asked <= most:
         return None
@@ -306,13 +306,13 @@ def kept_by_group(claim: Metadata, asked: Decimal) -> Refusal | None:
 
 
 def let_in_with(pod: Metadata) -> Mapping[str, Decimal]:
-    """The GPUs that a pod was let in with, by the entries of its claims."""
+    """The GPUs that a pod was admitted with, by the entries of its claims."""
     there = pod.annotations.get(CLAIMED)
     return {name: Decimal(gpus) for name, gpus in _ENTRY.findall(there)} if there else {}
 
 
 def not_made(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[Decimal, dict[str, Decimal]]:
-    """The GPUs that a pod was let in with beyond its `devices`: its own, and those that it shares, by ResourceClaim.
+    """The GPUs that a pod was admitted with beyond its `devices`: its own, and those that it shares, by ResourceClaim.
 
     Its claim is not made yet, or is gone, or was made anew with less: one of as many may come at any time. A node says
     nothing of that, because its author may have written it.

@@ -19,7 +19,7 @@ from webhook.objects.view import Tree
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tenants import Requirement, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass, Tiers, class_in_force, class_names
+from webhook.policy.values.tiers import PriorityClass, Tiers, active_class, class_names
 
 PRIORITY_CLASS = "PriorityClass"
 """The scope that tells pods by their class; also the key of its lines."""
@@ -62,7 +62,7 @@ def native_rooms(
             left = gpus + (quota.free[name] - asked[name]) * policy.weights[name]
             for tier in policy.tiers:
                 least = rooms.get(tier.name)
-                counted = quota.counts(class_in_force(tier, adoption=policy.adoption))
+                counted = quota.counts(active_class(tier, adoption=policy.adoption))
                 if counted and (least is None or left < least.left):
                     rooms[tier.name] = NativeRoom(left, quota.name)
     return rooms

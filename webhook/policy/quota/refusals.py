@@ -35,7 +35,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     `what` is what a sentence calls it. Without `usage`, which is that without the claims that its pods share, only the
     limits count: at an update the workload's own pods are among those that use a row. `reserved` is the part of each
     row's usage that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its
-    smallest pod. `can_wait`: its pods may wait for their turn. `recurs`: later runs make them.
+    smallest pod. `can_wait`: its pods may are queued. `recurs`: later runs make them.
     """
 
     what: str
@@ -168,7 +168,7 @@ def whole_fit(
 
     A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
     templates run together. `wished` are all charges, where these are the fewest that it runs with. What is `booked` is
-    told there that it has no room now. Pods that can't wait for their turn are refused for now.
+    told there that it has no room now. Pods that can't are queued are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []

@@ -1,4 +1,4 @@
-"""Reads a TenantQuota. A broken one is not in force, and its first mistake is told.
+"""Reads a TenantQuota. A broken one is not active, and its first mistake is told.
 
 Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, which rules most mistakes out.
 """
@@ -73,9 +73,9 @@ class _Head(View, frozen=True):
 
 
 class TenantQuota(msgspec.Struct, frozen=True):
-    """A TenantQuota as it stands: in force as `tenant`, or broken as `problem` says. `status` as it was last seen.
+    """A TenantQuota as it stands: active as `tenant`, or broken as `problem` says. `status` as it was last seen.
 
-    Both are there where the object was good once: the last good one stays in force.
+    Both are there where the object was good once: the last good one stays active.
     """
 
     name: str

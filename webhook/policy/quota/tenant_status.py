@@ -100,7 +100,7 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
 
     A condition keeps its time for as long as its status stays.
     """
-    # 1. Whether the spec is in force, whether its usage is exact, and whether each gang that holds GPUs can run.
+    # 1. Whether the spec is active, whether its usage is exact, and whether each gang that holds GPUs can run.
     told = [_ready(found, overlap, policy, count)]
     if count.repairing:
         told.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
@@ -129,7 +129,7 @@ _UNTIL_REPAIRED = "until then pods with GPUs are told to try again"
 
 
 def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> Status:
-    """In force; a quota below what is in use is in force too, and says what that means."""
+    """In force; a quota below what is in use is active too, and says what that means."""
     trouble = _trouble(found, overlap, policy)
     if trouble is not None:
         return _condition("Ready", "False", *trouble)
@@ -138,7 +138,7 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     tenant = found.tenant
     over = [row for row in tenant.rows if count.on(row) > row.hard] if tenant and not tenant.charged_elsewhere else []
     if tenant is None or not over:
-        return _condition("Ready", "True", "InForce", "")
+        return _condition("Ready", "True", "Active", "")
     # No lower tier has room where a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
     on_exceed: OnExceed = "Deny" if tenant.demotes and total else tenant.on_exceed
@@ -156,9 +156,9 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Status:
 
 
 def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Return why a quota is not, or not wholly, in force: a word and a sentence."""
+    """Return why a quota is not, or not wholly, active: a word and a sentence."""
     if found.problem is not None:
-        effect = "the last good spec stays in force" if found.tenant else "this quota is not in force"
+        effect = "the last good spec stays active" if found.tenant else "this quota is not active"
         return "Broken", f"{sentence(found.problem)}; {effect}"
     unknown = next(unknown_names(found.tenant, policy), None) if found.tenant else None
     if unknown is not None:
@@ -182,7 +182,7 @@ def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = 
     )
     for where, name in tiers:
         if name is not None and policy.tiers.get(name) is None and name not in coming:
-            yield "UnknownTier", f'{where}: "{name}" is no tier; the tiers are {policy.tiers.names()}'
+            yield "UnknownTier", f'{where}: unknown tier "{name}"; known tiers: {policy.tiers.names()}'
     for index, row in enumerate(tenant.rows):
         if row.flavor is not None and row.flavor not in flavors and row.flavor not in coming:
             listed = ", ".join(sorted(flavors)) or "none"
@@ -207,7 +207,7 @@ def tenant_warnings(
 ) -> tuple[AdmissionWarning, ...]:
     """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector.
 
-    `coming`: tiers and flavors of a policy that is not in force yet.
+    `coming`: tiers and flavors of a policy that is not active yet.
     """
     ranked = by_age([tenant, *others])
     selecting = {

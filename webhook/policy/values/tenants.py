@@ -44,7 +44,7 @@ def may_be(named: str | None, flavor: str) -> bool:
 class QuotaRow(msgspec.Struct, frozen=True):
     """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
 
-    `has_queue`: what is over it waits for its turn, whatever is done above the tenant's other rows.
+    `has_queue`: what is over it is queued, whatever is done above the tenant's other rows.
     """
 
     hard: Decimal
@@ -105,7 +105,7 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def has_queue(self) -> bool:
-        """Tell whether any of its pods wait for their turn."""
+        """Tell whether any of its pods are queued."""
         return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.has_queue for row in self.rows))
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:

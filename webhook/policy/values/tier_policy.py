@@ -176,7 +176,7 @@ class Kueue(msgspec.Struct, frozen=True):
 
 
 class TierPolicy(msgspec.Struct, frozen=True, dict=True):
-    """The whole policy in force.
+    """The whole active policy.
 
     `resources` and `device_classes` are those that count, each with the number of GPUs that one of it is. `classes` are
     the DeviceClasses of the cluster: they tell what their devices count.

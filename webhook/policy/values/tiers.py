@@ -10,7 +10,7 @@ from webhook.objects.refusal import Reason, Refused
 PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 
 NONPREEMPTING = "-nonpreempting"
-"""Ends the name of a tier's second PriorityClass, the one in force during adoption."""
+"""Ends the name of a tier's second PriorityClass, the active one during adoption."""
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -73,13 +73,13 @@ def classes_of(tier: Tier) -> tuple[PriorityClass, PriorityClass]:
     return PriorityClass(own, tier.value, tier.preemption_policy), PriorityClass(calm, tier.value, "Never")
 
 
-def class_in_force(tier: Tier, *, adoption: bool) -> str:
+def active_class(tier: Tier, *, adoption: bool) -> str:
     return tier.name + NONPREEMPTING if adoption else tier.name
 
 
 def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bool) -> PriorityClass:
     """The PriorityClass that pods of a tier get now, as the cluster has it. Raises Refused where it can't be given."""
-    name = class_in_force(tier, adoption=adoption)
+    name = active_class(tier, adoption=adoption)
     live = classes.get(name)
     if live is None:
         raise Refused(Reason.PRIORITY_CLASS, "class-missing", name=name, tier=tier.name)
@@ -136,8 +136,8 @@ def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[Di
 
 
 def obstacles(tiers: Tiers, classes: Mapping[str, PriorityClass], *, adoption: bool) -> list[Disagreement]:
-    """Return why pods of some tiers are refused: a class differs, or the one in force is gone."""
-    due = {tier.name: class_in_force(tier, adoption=adoption) for tier in tiers}
+    """Return why pods of some tiers are refused: a class differs, or the active one is gone."""
+    due = {tier.name: active_class(tier, adoption=adoption) for tier in tiers}
     gone = [
         Disagreement(f"tiers.{tier}", f"PriorityClass/{name} does not exist, so its pods are refused")
         for tier, name in due.items()

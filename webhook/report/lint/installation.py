@@ -145,39 +145,39 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s: {said}")
 
 
-@rule("policy-not-taken", Severity.ERROR, "policy_in_force", line="policy")
+@rule("policy-not-taken", Severity.ERROR, "read_active_policy", line="policy")
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report why the leader did not take the policy file."""
     found, told = snapshot.installed, snapshot.installed.published
     if told is None or not (found.gone or told.problem):
         return
-    kept = f"that of {told.since} stays in force" if told.since or found.gone else "none is in force"
+    kept = f"that of {told.since} stays active" if told.since or found.gone else "none is active"
     what = f"was not taken, {kept}: {clauses_once(told.problem)}"
     if found.gone:
         what = f"does not exist, so no new replica can start; {kept}"
     elif told.digest == digest_of(found.file):
-        what = f"in force since {told.since}, but not as it should be: {clauses_once(told.problem)}"
+        what = f"active since {told.since}, but not as it should be: {clauses_once(told.problem)}"
     yield Mistake(f"ConfigMap {found.where}", what)
 
 
-@rule("policy-not-yet-taken", Severity.WARNING, "policy_in_force", line="policy")
+@rule("policy-not-yet-taken", Severity.WARNING, "read_active_policy", line="policy")
 def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
     found = snapshot.installed
     if found.published is None:
-        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is in force")
+        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is active")
     elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
-        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is in force still")
+        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is active still")
 
 
-@rule("replica-differs", Severity.WARNING, "policy_in_force", "replica", line="replica")
+@rule("replica-differs", Severity.WARNING, "read_active_policy", "replica", line="replica")
 def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Compare the replica that answered with the leader; other replicas are not known."""
     replica, published = snapshot.replica, snapshot.installed.published
     if replica is None or published is None:
         return
     if replica.policy != published.digest:
-        has = f"has policy {replica.policy} in force, the leader {published.digest}"
+        has = f"runs policy {replica.policy}, the leader {published.digest}"
         yield Mistake(f"replica {replica.replica}", has)
     elif not replica.taken and not published.problem:
         yield Mistake(f"replica {replica.replica}", "did not take the policy file that the leader took")

@@ -105,8 +105,8 @@ def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
 
 
-@rule("held-counts-as-down", Severity.WARNING, "pods", "budgets")
-def held_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+@rule("gated-counts-as-down", Severity.WARNING, "pods", "budgets")
+def gated_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find budgets under which gated pods count as down, so that running pods can't be evicted."""
     for budget in (each for each in snapshot.budgets if not each.allowed):
         pods = snapshot.pods_by_namespace.get(budget.namespace, ())

@@ -21,10 +21,10 @@ LONG = timedelta(hours=2)
 """Longer than an autoscaler takes to add a node, or a driver to be installed on it."""
 
 
-@rule("tenant-not-in-force", Severity.ERROR, "tenants", "namespaces", line="tenants")
-def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+@rule("tenant-not-active", Severity.ERROR, "tenants", "namespaces", line="tenants")
+def tenant_not_active(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find TenantQuotas that are broken, name something unknown, or select namespaces of an older tenant."""
-    lost = overlaps(snapshot.in_force, snapshot.namespaces)
+    lost = overlaps(snapshot.active, snapshot.namespaces)
     for each in snapshot.tenants:
         if each.problem is not None:
             yield Mistake(f"TenantQuota/{each.name}", sentence(each.problem))
@@ -67,7 +67,7 @@ def demote_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find pods over a row that run as a tier which evicts. During adoption no tier evicts."""
     policy = snapshot.policy
-    for tenant in snapshot.in_force if not policy.adoption else ():
+    for tenant in snapshot.active if not policy.adoption else ():
         rows = dict.fromkeys(policy.tiers.get(row.tier) for row in tenant.rows if row.tier and tenant.demotes)
         for chosen in filter(None, rows):
             for tier in lent_from(chosen, tenant, policy):
@@ -92,7 +92,7 @@ def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 @rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
 def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rows that allow more GPUs than the cluster has of their flavor."""
-    for tenant in snapshot.in_force:
+    for tenant in snapshot.active:
         for row in tenant.rows:
             there = _gpus(snapshot, row.flavor)
             if row.hard > there:
@@ -104,7 +104,7 @@ def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find quotas that allow more GPUs together than the cluster has; the rule on rows reports a single tenant."""
     for flavor in (None, *(each.name for each in snapshot.policy.flavors)):
-        most = {tenant.name: _most(tenant, flavor) for tenant in snapshot.in_force}
+        most = {tenant.name: _most(tenant, flavor) for tenant in snapshot.active}
         bounded = {name: gpus for name, gpus in most.items() if gpus}
         total, there = sum(bounded.values(), Decimal(0)), _gpus(snapshot, flavor)
         if len(bounded) > 1 and total > there:
@@ -164,7 +164,7 @@ def _why(found: DeviceClass) -> str:
 @rule("pending-for-hours", Severity.WARNING, "tenants", "namespaces", "pods")
 def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find workloads whose pods use quota without a node, with the scheduler's words on the oldest pod."""
-    ranked, labels = by_age(snapshot.in_force), {each.name: each.labels for each in snapshot.namespaces}
+    ranked, labels = by_age(snapshot.active), {each.name: each.labels for each in snapshot.namespaces}
     tenants = {namespace: tenant_among(ranked, labels.get(namespace, {})) for namespace in snapshot.pods_by_namespace}
 
     # 1. The pods that use quota, with the rows that count each, the narrowest first. Pods behind our gate use nothing,

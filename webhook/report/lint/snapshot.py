@@ -148,7 +148,7 @@ Part = Literal[
     "configurations",
     "admission_policies",
     "certificates",
-    "policy_in_force",
+    "read_active_policy",
     "answer",
     "replica",
     "leader",
@@ -265,7 +265,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
         return dict(sorted(found.items()))
 
     @property
-    def in_force(self) -> list[Tenant]:
+    def active(self) -> list[Tenant]:
         """Return the tenants whose quotas are charged here."""
         return [each.tenant for each in self.tenants if each.tenant and not each.tenant.charged_elsewhere]
 

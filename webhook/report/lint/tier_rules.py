@@ -8,7 +8,7 @@ from webhook.policy.devices import evicts_others
 from webhook.policy.metadata_keys import is_unknown, likely_key, namespace_warnings
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
-from webhook.policy.values.tiers import Tier, class_in_force, disagreements
+from webhook.policy.values.tiers import Tier, active_class, disagreements
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.rule import Mistake, Severity, rule
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of, some_of
@@ -108,8 +108,8 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find DeviceClasses whose GPUs come by DRA, where some tier counts on eviction."""
     policy, live = snapshot.policy, snapshot.classes
-    in_force = ((each, live.get(class_in_force(each, adoption=policy.adoption))) for each in policy.tiers)
-    tiers = [tier.name for tier, own in in_force if evicts_others(tier, own, policy)]
+    active = ((each, live.get(active_class(each, adoption=policy.adoption))) for each in policy.tiers)
+    tiers = [tier.name for tier, own in active if evicts_others(tier, own, policy)]
     for each in dra_posture(policy, snapshot.supply) if tiers else ():
         yield Mistake(f"DeviceClass/{each.device_class}", f"{each.said}; {some_of(tiers)} count on eviction")
 
@@ -124,7 +124,7 @@ def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"PriorityClass/{name}", what)
 
 
-@rule("class-of-former-tier", Severity.WARNING, "classes", "policy_in_force")
+@rule("class-of-former-tier", Severity.WARNING, "classes", "read_active_policy")
 def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find the class of a tier that is gone: the chart leaves it, because existing pods still name it.
 
@@ -152,7 +152,7 @@ def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def tier_class_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find tiers whose active PriorityClass does not exist; adoption decides which of two is active."""
     for tier in snapshot.policy.tiers:
-        name = class_in_force(tier, adoption=snapshot.policy.adoption)
+        name = active_class(tier, adoption=snapshot.policy.adoption)
         if name not in snapshot.classes:
             yield Mistake(f"PriorityClass/{name}", f"does not exist, so pods of tier {tier.name} are refused")
 

@@ -106,8 +106,8 @@ def demand_over_quota(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rows that the pods of a tenant exceed, by the tiers of the pods."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in snapshot.workloads:
-        is_held = bool(each.existing) or not each.message
-        if is_held and each.tenant and not each.tenant.charged_elsewhere:
+        must_queue = bool(each.existing) or not each.message
+        if must_queue and each.tenant and not each.tenant.charged_elsewhere:
             drawn.setdefault(each.tenant.name, (each.tenant, []))[1].append(each)
     for name, (tenant, found) in sorted(drawn.items()):
         for row in tenant.rows:

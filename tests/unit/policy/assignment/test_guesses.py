@@ -97,12 +97,12 @@ WARNED = [
     (
         CHAT_SERVER,
         None,
-        '[guess-held-back] its name ("server") hints at serving; if so, label it gpu-tiers.dev/tier: gpu-serving',
+        '[guess-too-weak] its name ("server") hints at serving; if so, label it gpu-tiers.dev/tier: gpu-serving',
     ),
     (
         a_pod("main").running("python", "main.py").asking(),
         a_job(name="train-bert"),
-        '[guess-held-back] its name ("train") hints at training; if so, label it gpu-tiers.dev/tier: gpu-training',
+        '[guess-too-weak] its name ("train") hints at training; if so, label it gpu-tiers.dev/tier: gpu-training',
     ),
     (
         a_pod("main").running("python", "main.py").asking(),
@@ -144,7 +144,7 @@ TWO_TIERS = [{"name": "high", "value": 2}, {"name": "low", "value": 1}]
         (TORCHRUN.of_tier("gpu-training"), {}, []),
         (TORCHRUN, {"tiers": TWO_TIERS[:1], "workloadTypes": {"training": "high"}, "defaultTier": "high"}, []),
         (TORCHRUN, {"tiers": TWO_TIERS, "workloadTypes": {"training": "high"}, "defaultTier": "low"}, [AT_TOP]),
-        (TORCHRUN, {"raiseBy": "Proven"}, ["[guess-held-back]"]),
+        (TORCHRUN, {"raiseBy": "Proven"}, ["[guess-too-weak]"]),
     ],
 )
 def test_a_guess_that_leads_to_the_top_is_warned_about_whatever_its_grade(

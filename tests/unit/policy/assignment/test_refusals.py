@@ -27,19 +27,19 @@ def beta(**spec: object) -> TenantBuilder:
 REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a label that names no tier": (
         lambda: a_tier_request(pod().of_tier("gpu-trainign")),
-        f'{LABEL}: "gpu-trainign" is no tier; the tiers are {TIERS}',
+        f'{LABEL}: unknown tier "gpu-trainign"; known tiers: {TIERS}',
     ),
     "an empty label": (
         lambda: a_tier_request(pod().of_tier("")),
-        f'{LABEL}: "" is no tier; the tiers are {TIERS}',
+        f'{LABEL}: unknown tier ""; known tiers: {TIERS}',
     ),
     "a label of ten thousand characters": (
         lambda: a_tier_request(pod().of_tier("x" * 10_000)),
-        f'{LABEL}: "{"x" * 63}…" is no tier; the tiers are {TIERS}',
+        f'{LABEL}: unknown tier "{"x" * 63}…"; known tiers: {TIERS}',
     ),
     "an owner's label that names no tier": (
         lambda: a_tier_request(pod(), a_job(name="night").of_tier("gold")),
-        f'Job/night.{LABEL}: "gold" is no tier; the tiers are {TIERS}',
+        f'Job/night.{LABEL}: unknown tier "gold"; known tiers: {TIERS}',
     ),
     "a label against a class": (
         lambda: a_tier_request(pod().of_tier("gpu-batch").of_class("gpu-training")),
@@ -166,11 +166,11 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     ),
     "a tenant's default that is no tier": (
         lambda: a_tier_request(pod(), tenant=beta(defaultTier="gold")),
-        f'TenantQuota/beta: spec.defaultTier: "gold" is no tier; the tiers are {TIERS}',
+        f'TenantQuota/beta: spec.defaultTier: unknown tier "gold"; known tiers: {TIERS}',
     ),
     "a namespace's default that is no tier": (
         lambda: a_tier_request(pod(), labels={"gpu-tiers.dev/default-tier": "gold"}),
-        f'Namespace/team-alpha: metadata.labels[gpu-tiers.dev/default-tier]: "gold" is no tier; the tiers are {TIERS}',
+        f'Namespace/team-alpha: metadata.labels[gpu-tiers.dev/default-tier]: unknown tier "gold"; known tiers: {TIERS}',
     ),
     "nothing lower is left": (
         lambda: a_tier_request(pod(), tenant=beta(allowedTiers=["gpu-training"])),

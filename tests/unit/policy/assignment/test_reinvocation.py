@@ -8,7 +8,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import class_in_force
+from webhook.policy.values.tiers import active_class
 from webhook.sentences.sentence import told
 
 TRAINING = a_pytorchjob(name="finetune")
@@ -22,7 +22,7 @@ def marked(pod: PodBuilder, found: Assignment, policy: TierPolicy) -> PodBuilder
     if found.tier is None:
         return pod
     pod = pod if TIER_LABEL in pod.json()["metadata"].get("labels", {}) else pod.of_tier(found.tier.name)
-    return pod.of_class(class_in_force(found.tier, adoption=policy.adoption))
+    return pod.of_class(active_class(found.tier, adoption=policy.adoption))
 
 
 FIRST_PASSES = {

@@ -48,7 +48,7 @@ def test_usage_row_by_row_and_in_one_line():
         {"resourceFlavor": "h100", "hard": "2", "used": "0", "reserved": "0"},
         {"hard": "16", "used": "10.5", "reserved": "0"},
     ]
-    assert ready(TenantQuota("alpha", 3, ALPHA)) == ("True", "InForce", "")
+    assert ready(TenantQuota("alpha", 3, ALPHA)) == ("True", "Active", "")
 
 
 def test_what_is_reserved_for_the_queue_is_shown_apart_from_what_is_booked_for_pods():
@@ -65,21 +65,21 @@ def test_what_is_reserved_for_the_queue_is_shown_apart_from_what_is_booked_for_p
 def test_what_is_reserved_for_the_queue_puts_no_row_over_its_quota():
     """The quota was lowered, and the head has not looked at it since."""
     count = Count(used={TRAINING: Decimal(4)}, for_queue={TRAINING: Decimal(4)})
-    assert ready(TenantQuota("alpha", 3, ALPHA), count=count) == ("True", "InForce", "")
+    assert ready(TenantQuota("alpha", 3, ALPHA), count=count) == ("True", "Active", "")
 
 
 def test_a_broken_spec_says_what_holds_in_the_meantime():
     broken = TenantQuota("alpha", 4, ALPHA, Refusal(Reason.INVALID, "no-list", "spec.quotas[0].gpus"))
     assert ready(broken)[:2] == ("False", "Broken")
-    assert ready(broken)[2].endswith("the last good spec stays in force")
-    assert ready(replace(broken, tenant=None))[2].endswith("this quota is not in force")
+    assert ready(broken)[2].endswith("the last good spec stays active")
+    assert ready(replace(broken, tenant=None))[2].endswith("this quota is not active")
 
 
 def test_names_that_the_policy_does_not_know_are_named():
     def with_(**change: object) -> tuple[str, str, str]:
         return ready(TenantQuota("alpha", 1, replace(ALPHA, **change)))
 
-    tiers = '"gpu-gold" is no tier; the tiers are gpu-training, gpu-batch, gpu-interactive'
+    tiers = 'unknown tier "gpu-gold"; known tiers: gpu-training, gpu-batch, gpu-interactive'
     assert with_(max_tier="gpu-gold") == ("False", "UnknownTier", f"spec.maxTier: {tiers}")
     assert with_(allowed_tiers=("gpu-batch", "gpu-gold"))[2] == f"spec.allowedTiers[1]: {tiers}"
     assert with_(default_tier="gpu-gold")[2] == f"spec.defaultTier: {tiers}"
@@ -145,13 +145,13 @@ def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
     warning = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Warn")), count=over)[2]
     assert warning.endswith("nothing is evicted, and new pods that count there run with a warning (onExceed: Warn)")
     waiting = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Hold")), count=over)[2]
-    assert waiting.endswith("nothing is evicted, and new pods that count there wait for their turn (onExceed: Hold)")
+    assert waiting.endswith("nothing is evicted, and new pods that count there are queued (onExceed: Hold)")
 
 
 def test_above_a_row_that_holds_alone_new_pods_wait_where_the_tenant_refuses_others():
     batch = QuotaRow(Decimal(2), "gpu-batch", has_queue=True)
     found = TenantQuota("alpha", 2, replace(ALPHA, rows=(batch, TOTAL)))
-    assert ready(found, count=Count(used={batch: Decimal(3)}))[2].endswith("wait for their turn (onExceed: Hold)")
+    assert ready(found, count=Count(used={batch: Decimal(3)}))[2].endswith("are queued (onExceed: Hold)")
     both = Count(used={batch: Decimal(3), TOTAL: Decimal(17)})
     assert ready(found, count=both)[2].endswith("new pods that count there are refused")
 
@@ -176,7 +176,7 @@ def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
 
 def test_what_is_reserved_counts_for_over_quota_and_a_full_row_is_not_over():
     full = Count(used={TRAINING: Decimal(4)}, reserved={TRAINING: Decimal(2)})
-    assert ready(TenantQuota("alpha", 1, ALPHA), count=full)[1] == "InForce"
+    assert ready(TenantQuota("alpha", 1, ALPHA), count=full)[1] == "Active"
     over = Count(used={TRAINING: Decimal(6)}, reserved={TRAINING: Decimal(2)})
     assert ready(TenantQuota("alpha", 1, ALPHA), count=over)[1] == "OverQuota"
 
@@ -184,7 +184,7 @@ def test_what_is_reserved_counts_for_over_quota_and_a_full_row_is_not_over():
 def test_over_quota_is_said_of_nobody_whose_gpus_are_charged_elsewhere_and_after_what_breaks_a_quota():
     over = Count(used={TRAINING: Decimal(10)})
     elsewhere = replace(ALPHA, charged_elsewhere=True)
-    assert ready(TenantQuota("alpha", 1, elsewhere), count=over)[1] == "InForce"
+    assert ready(TenantQuota("alpha", 1, elsewhere), count=over)[1] == "Active"
     assert ready(TenantQuota("alpha", 1, ALPHA), Overlap("old", ("a-dev",)), over)[:2] == ("False", "Overlap")
 
 

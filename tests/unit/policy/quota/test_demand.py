@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.builders import PodBuilder, Tree, a_pod, a_policy
 from webhook.objects.refusal import Refused
-from webhook.policy.quota.demand import asks_for_gpus, demand_of, held_by, shared_by
+from webhook.policy.quota.demand import asks_for_gpus, demand_of, gpus_of_pods, shared_by
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.workload import Devices
 from webhook.sentences.sentence import sentence
@@ -68,7 +68,7 @@ def test_claims_of_one_template_are_two() -> None:
 
 @pytest.mark.parametrize(("count", "gpus"), [(0, 0), (1, 5), (3, 11)])
 def test_like_pods_share_a_part(count: int, gpus: int) -> None:
-    assert held_by(count, Decimal(5), {"team-alpha/shared": Decimal(2)}) == gpus
+    assert gpus_of_pods(count, Decimal(5), {"team-alpha/shared": Decimal(2)}) == gpus
 
 
 USES: dict[str, tuple[list[Tree], bool]] = {

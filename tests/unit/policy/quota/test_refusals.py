@@ -25,11 +25,11 @@ def test_pods_without_room_wait_where_the_tenant_holds():
     assert fit.refusal is None
     (warning,) = fit.warnings
     assert sentence(warning) == (
-        "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so its pods wait for their "
-        "turn (onExceed: Hold)"
+        "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so its pods are "
+        "queued (onExceed: Hold)"
     )
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, Applied(what="this Deployment", usage=USED))
-    assert sentence(more).endswith("asks for 2 more, so those pods wait for their turn (onExceed: Hold)")
+    assert sentence(more).endswith("asks for 2 more, so those pods are queued (onExceed: Hold)")
 
 
 def test_what_can_never_fit_is_refused_where_the_tenant_holds():
@@ -49,7 +49,7 @@ def test_what_is_reserved_for_the_queue_is_told():
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier; this Job asks for 2 in all, "
-        "so its pods wait for their turn (onExceed: Hold)"
+        "so its pods are queued (onExceed: Hold)"
     )
     assert not whole_fit(asking(1), HOLDS, applied, at_once=True).warnings
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, applied)
@@ -79,7 +79,7 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
 @pytest.mark.parametrize(
     ("tenant", "then"),
     [
-        (HOLDS, "its pods wait for their turn (onExceed: Hold)"),
+        (HOLDS, "its pods are queued (onExceed: Hold)"),
         (replace(HOLDS, on_exceed="Deny"), "its pods are refused until there is room"),
     ],
 )

@@ -12,7 +12,7 @@ from webhook.policy.values.tenants import Tenant, Usage
 
 POLICY = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}}])
 HERE = [Namespace(name, {"kubernetes.io/metadata.name": name, "team": "a"}) for name in ("lab", "team-alpha", "wiki")]
-TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+TIERS = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TEAM = {"matchLabels": {"team": "a"}}
 
 
@@ -44,7 +44,7 @@ def test_a_good_one_is_not_commented() -> None:
     ],
 )
 def test_a_tier_that_the_policy_has_not(spec: dict[str, object], where: str, name: str) -> None:
-    assert said(a_tenant(**spec)) == [f'[unknown-tier] {where}: "{name}" is no tier; {TIERS}']
+    assert said(a_tenant(**spec)) == [f'[unknown-tier] {where}: unknown tier "{name}"; {TIERS}']
 
 
 def test_a_tier_that_the_ceiling_forbids() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import a_policy, live_classes
-from webhook.policy.values.tiers import PriorityClass, class_in_force, disagreements
+from webhook.policy.values.tiers import PriorityClass, active_class, disagreements
 
 
 def test_tiers_and_classes_that_agree() -> None:
@@ -48,8 +48,8 @@ def test_tiers_rank_by_value_and_have_two_classes_each() -> None:
     assert tiers.names() == "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     batch = tiers.get("gpu-batch")
     assert batch
-    assert class_in_force(batch, adoption=False) == "gpu-batch"
-    assert class_in_force(batch, adoption=True) == "gpu-batch-nonpreempting"
+    assert active_class(batch, adoption=False) == "gpu-batch"
+    assert active_class(batch, adoption=True) == "gpu-batch-nonpreempting"
     assert tiers.of_class("gpu-batch-nonpreempting") is batch
     assert tiers.of_class("") is None
     reached = [tiers.reached_by(value) for value in (1000, 999, 199, -1)]

@@ -72,6 +72,6 @@ def a_gpu_node(name: str = "n1", gpus: int = 8, **fields: Any) -> GpuNode:
     return GpuNode(name, Decimal(gpus), Decimal(96), Decimal(768 * GIB), **fields)
 
 
-def in_force(*tenants: Tenant, **status: Any) -> tuple[TenantQuota, ...]:
+def active(*tenants: Tenant, **status: Any) -> tuple[TenantQuota, ...]:
     """TenantQuotas as they are listed."""
     return tuple(TenantQuota(each.name, 1, each, status=status) for each in tenants)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.builders import a_tenant
-from tests.unit.report.lint.asking import a_cluster, a_listed_pod, found, in_force
+from tests.unit.report.lint.asking import a_cluster, a_listed_pod, active, found
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.values.facts import Namespace
 from webhook.report.lint.snapshot import ClusterSnapshot
@@ -18,7 +18,7 @@ def pending(name: str = "train-0", gpus: int = 2, **fields: Any) -> PodSummary:
 
 
 def a_team(*pods: PodSummary, gpus: int = 4) -> ClusterSnapshot:
-    tenants = in_force(a_tenant().allowing(gpus, tier="gpu-training").allowing(16).view())
+    tenants = active(a_tenant().allowing(gpus, tier="gpu-training").allowing(16).view())
     labels = {"kubernetes.io/metadata.name": "team-alpha", "example.com/tenant": "alpha"}
     return a_cluster(tenants=tenants, namespaces=(Namespace("team-alpha", labels),), pods=pods)
 

@@ -105,7 +105,7 @@ def test_the_classes_of_a_policy_that_is_just_arriving_are_of_no_former_tier() -
     assert found("class-of-former-tier", replace(cluster, **arriving)) == []
     broken = running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, replace(PUBLISHED, problem="mode: no")))
     assert found("class-of-former-tier", replace(cluster, **broken)) == [], "the file may have it"
-    assert len(found("class-of-former-tier", cluster)) == 1, "the file is in force"
+    assert len(found("class-of-former-tier", cluster)) == 1, "the file is active"
 
 
 def test_a_default_class_above_tiers_is_that_of_all_pods() -> None:

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import a_policy, a_tenant
-from tests.unit.report.lint.asking import a_cluster, a_gpu_node, found, in_force
+from tests.unit.report.lint.asking import a_cluster, a_gpu_node, active, found
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
@@ -16,7 +16,7 @@ FLAVORS = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H10
 
 def test_a_row_of_more_gpus_than_there_are() -> None:
     policy = a_policy(resourceFlavors=FLAVORS)
-    tenants = in_force(a_tenant().allowing(16).allowing(12, flavor="h100").view())
+    tenants = active(a_tenant().allowing(16).allowing(12, flavor="h100").view())
     nodes = (a_gpu_node(flavor="h100"), a_gpu_node("n2"))
     assert found("row-beyond-gpus", a_cluster(policy, tenants=tenants, nodes=nodes)) == [
         "TenantQuota/alpha: h100: 12 GPUs; the cluster has 8 of h100"
@@ -25,7 +25,7 @@ def test_a_row_of_more_gpus_than_there_are() -> None:
 
 def test_quotas_that_do_not_fit_together() -> None:
     beta = a_tenant("beta", namespace="team-beta").allowing(3, tier="gpu-training").allowing(3, tier="gpu-batch")
-    tenants = in_force(a_tenant().allowing(8).view(), beta.view())
+    tenants = active(a_tenant().allowing(8).view(), beta.view())
     assert found("quotas-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(),))) == [
         "all tenants: may hold 14 GPUs together (alpha 8, beta 6); the cluster has 8"
     ]
@@ -33,25 +33,25 @@ def test_quotas_that_do_not_fit_together() -> None:
 
 
 def test_what_another_authority_counts_is_not_ours_to_judge() -> None:
-    tenants = in_force(a_tenant(quotaAuthority="Kueue").allowing(100).view())
+    tenants = active(a_tenant(quotaAuthority="Kueue").allowing(100).view())
     assert found("row-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(),))) == []
 
 
 def test_a_demotion_that_leads_nowhere() -> None:
     """A row without a tier counts the lower tiers too."""
     alpha = a_tenant(onExceed="Demote").allowing(8)
-    assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.view()))) == [
+    assert found("demote-without-tier", a_cluster(tenants=active(alpha.view()))) == [
         "TenantQuota/alpha: spec.onExceed: Demote, and no row has an allowed tier below its own"
     ]
     train = alpha.allowing(4, tier="gpu-training")
-    assert found("demote-without-tier", a_cluster(tenants=in_force(train.view()))) == []
+    assert found("demote-without-tier", a_cluster(tenants=active(train.view()))) == []
     batch = alpha.allowing(4, tier="gpu-batch")
-    assert found("demote-without-tier", a_cluster(tenants=in_force(batch.view()))), "only notebooks' tier lies below"
+    assert found("demote-without-tier", a_cluster(tenants=active(batch.view()))), "only notebooks' tier lies below"
 
 
 def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
     alpha = a_tenant(onExceed="Demote", demoteTo=["gpu-training", "gpu-batch"]).allowing(8, tier="gpu-training")
-    assert found("demote-without-effect", a_cluster(tenants=in_force(alpha.view()))) == [
+    assert found("demote-without-effect", a_cluster(tenants=active(alpha.view()))) == [
         "TenantQuota/alpha: spec.demoteTo[0]: gpu-training is below the tier of no row"
     ]
 
@@ -59,12 +59,12 @@ def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
 def test_lending_into_a_tier_that_evicts() -> None:
     alpha = a_tenant(onExceed="Demote").allowing(8, tier="gpu-training")
     told = "TenantQuota/alpha: pods over gpu-training run as gpu-batch, which may evict pods of gpu-interactive"
-    assert found("lends-to-evictor", a_cluster(tenants=in_force(alpha.view()))) == [told]
-    assert found("lends-to-evictor", a_cluster(a_policy(adoption=True), tenants=in_force(alpha.view()))) == []
+    assert found("lends-to-evictor", a_cluster(tenants=active(alpha.view()))) == [told]
+    assert found("lends-to-evictor", a_cluster(a_policy(adoption=True), tenants=active(alpha.view()))) == []
     idle = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).allowing(8, tier="gpu-training")
     denies = a_tenant().allowing(8, tier="gpu-training")
     for tenant in (idle, denies):  # its tier evicts nobody; it lends nothing
-        assert found("lends-to-evictor", a_cluster(tenants=in_force(tenant.view()))) == []
+        assert found("lends-to-evictor", a_cluster(tenants=active(tenant.view()))) == []
 
 
 def a_gang(gpus: int, tenant: Any) -> GangSeen:
@@ -82,21 +82,21 @@ def test_a_gang_that_its_quota_can_never_hold() -> None:
 def test_a_tenant_that_is_broken_or_names_no_tier_or_lies_in_another() -> None:
     older, younger = a_tenant(maxTier="gold").view(), a_tenant("beta").having("metadata.creationTimestamp", None).view()
     tenants = (
-        *in_force(older, younger),
+        *active(older, younger),
         TenantQuota("gamma", 1, None, Refusal(Reason.INVALID, "no-list", "spec.quotas[0].gpus")),
     )
     spaces = (Namespace("team-alpha", {"kubernetes.io/metadata.name": "team-alpha"}),)
-    lines = found("tenant-not-in-force", a_cluster(tenants=tenants, namespaces=spaces))
+    lines = found("tenant-not-active", a_cluster(tenants=tenants, namespaces=spaces))
     assert lines[-1] == "TenantQuota/gamma: spec.quotas[0].gpus: is no list; write a list"
-    assert any('TenantQuota/alpha: spec.maxTier: "gold" is no tier' in line for line in lines)
+    assert any('TenantQuota/alpha: spec.maxTier: unknown tier "gold"' in line for line in lines)
     assert "TenantQuota/alpha: selects team-alpha, where the older TenantQuota beta applies" in lines
-    assert found("tenant-not-in-force", a_cluster(tenants=in_force(a_tenant().view()), namespaces=spaces)) == []
+    assert found("tenant-not-active", a_cluster(tenants=active(a_tenant().view()), namespaces=spaces)) == []
 
 
 def test_gangs_that_hold_a_part_as_the_tenant_says() -> None:
     told = {"type": "GangsWhole", "status": "False", "message": "Job/x in team-alpha holds 2 of 4 GPUs"}
-    assert found("gangs-stranded", a_cluster(tenants=in_force(a_tenant().view(), conditions=[told]))) == [
+    assert found("gangs-stranded", a_cluster(tenants=active(a_tenant().view(), conditions=[told]))) == [
         "TenantQuota/alpha: Job/x in team-alpha holds 2 of 4 GPUs"
     ]
     whole = {**told, "status": "True"}
-    assert found("gangs-stranded", a_cluster(tenants=in_force(a_tenant().view(), conditions=[whole]))) == []
+    assert found("gangs-stranded", a_cluster(tenants=active(a_tenant().view(), conditions=[whole]))) == []

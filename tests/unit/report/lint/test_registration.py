@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.builders import a_policy, a_tenant
-from tests.unit.report.lint.asking import NOW, a_cluster, a_listed_pod, found, in_force
+from tests.unit.report.lint.asking import NOW, a_cluster, a_listed_pod, active, found
 from webhook.cluster.webhook_configurations import KINDS, AdmissionPolicy, WebhookConfiguration
 from webhook.objects.view import view
 from webhook.policy.values.facts import Namespace
@@ -155,7 +155,7 @@ def test_a_label_of_a_namespace_that_says_nothing() -> None:
     alpha = a_tenant("alpha", namespaceSelector={"matchLabels": {"gpu-tiers.dev/tenant": "alpha"}}).view()
     labels = {"gpu-tiers.dev/tenant": "alpha", "gpu-tiers.dev/mode": "Enfroce"}
     spaces = (Namespace("team-alpha", labels), Namespace("quiet", {"gpu-tiers.dev/mode": "warn"}))
-    assert found("namespace-label", a_cluster(namespaces=spaces, tenants=in_force(alpha))) == [
+    assert found("namespace-label", a_cluster(namespaces=spaces, tenants=active(alpha))) == [
         (
             'Namespace/team-alpha: label gpu-tiers.dev/mode: "Enfroce" is no mode, so that of the installation holds; '
             "did you mean Enforce?"

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import a_tenant
-from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, found, in_force, marks, running
+from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, active, found, marks, running
 from webhook.config.published import InstalledPolicy, digest_of
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.report.lint import RULES
@@ -18,7 +18,7 @@ ALPHA = read_tenant(a_tenant(quotas=[{"gpus": 4}]).json())
 @pytest.mark.parametrize("rule", [each.id for each in RULES if each.line in OF_RUNNING])
 def test_of_one_that_is_well_nothing(rule: str) -> None:
     exact = {"conditions": [{"type": "Exact", "status": "True"}]}
-    assert found(rule, a_cluster(tenants=in_force(ALPHA, **exact))) == []
+    assert found(rule, a_cluster(tenants=active(ALPHA, **exact))) == []
 
 
 def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> None:
@@ -42,7 +42,7 @@ def test_a_policy_that_was_not_taken_is_told_with_the_reason() -> None:
     broken = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is no such field"))
     cluster = a_cluster(**running(installed=broken))
     (line,) = found("policy-not-taken", cluster)
-    kept = "was not taken, that of 2026-11-21T09:00:00Z stays in force"
+    kept = "was not taken, that of 2026-11-21T09:00:00Z stays active"
     assert line == f"ConfigMap gpu-tiers/gpu-tiers: {kept}: teirs: there is no such field"
     assert found("policy-not-yet-taken", cluster) == [], "waiting does not help"
     assert found("replica-differs", cluster) == [], "the replica that answered says the same"
@@ -52,12 +52,12 @@ def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
     """The file is what it was: a class of it, or its ConfigMap, is not."""
     lost = "tiers.gpu-batch: PriorityClass/gpu-batch does not exist, so its pods are refused"
     amiss = InstalledPolicy("gpu-tiers/gpu-tiers", FILE, replace(PUBLISHED, problem=lost))
-    since = "in force since 2026-11-21T09:00:00Z, but not as it should be"
+    since = "active since 2026-11-21T09:00:00Z, but not as it should be"
     assert found("policy-not-taken", a_cluster(**running(installed=amiss))) == [
         f"ConfigMap gpu-tiers/gpu-tiers: {since}: {lost}"
     ]
     deleted = a_cluster(**running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", "", PUBLISHED, gone=True)))
-    kept = "that of 2026-11-21T09:00:00Z stays in force"
+    kept = "that of 2026-11-21T09:00:00Z stays active"
     assert found("policy-not-taken", deleted) == [
         f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {kept}"
     ]
@@ -66,18 +66,18 @@ def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
 
 def test_a_change_that_is_under_way() -> None:
     assert found("policy-not-yet-taken", a_cluster(**running(installed=CHANGED))) == [
-        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is in force still"
+        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is active still"
     ]
     nobody = InstalledPolicy("gpu-tiers/gpu-tiers", FILE)
     assert found("policy-not-yet-taken", a_cluster(**running(installed=nobody))) == [
-        "ConfigMap gpu-tiers/gpu-tiers-in-force: no replica has told which policy is in force"
+        "ConfigMap gpu-tiers/gpu-tiers-active: no replica has told which policy is active"
     ]
 
 
 def test_a_replica_that_differs_from_its_leader() -> None:
     other = running(dry_run=DryRun(marks(policy=digest_of("another"))))
     (line,) = found("replica-differs", a_cluster(**other))
-    assert line == f"replica gpu-tiers-7f: has policy {digest_of('another')} in force, the leader {digest_of(FILE)}"
+    assert line == f"replica gpu-tiers-7f: runs policy {digest_of('another')}, the leader {digest_of(FILE)}"
     stuck = running(dry_run=DryRun(marks(taken=False)))
     assert found("replica-differs", a_cluster(**stuck)) == [
         "replica gpu-tiers-7f: did not take the policy file that the leader took"
@@ -90,10 +90,10 @@ def test_nobody_leads() -> None:
 
 def test_accounts_that_read_too_high() -> None:
     stale = {"conditions": [{"type": "Exact", "status": "False", "message": "pods can't be watched"}]}
-    assert found("ledger-not-exact", a_cluster(tenants=in_force(ALPHA, **stale))) == [
+    assert found("ledger-not-exact", a_cluster(tenants=active(ALPHA, **stale))) == [
         f"TenantQuota/{ALPHA.name}: pods can't be watched"
     ]
-    assert found("ledger-not-exact", a_cluster(tenants=in_force(ALPHA))) == [
+    assert found("ledger-not-exact", a_cluster(tenants=active(ALPHA))) == [
         f"TenantQuota/{ALPHA.name}: its pods are not counted yet"
     ]
 

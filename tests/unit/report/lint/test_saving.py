@@ -91,11 +91,11 @@ def test_a_budget_that_shields_a_lower_tier() -> None:
 def test_a_budget_counts_pods_that_wait_for_quota_as_down() -> None:
     serving = {"app": "notebook"}
     runs, waits = a_listed_pod("a", labels=serving), a_listed_pod("b", labels=serving, node="", held=True)
-    assert found("held-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(0),))) == [
+    assert found("gated-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(0),))) == [
         "PodDisruptionBudget/notebooks in team-alpha: 1 pod that waits for quota, so it spares 1 pod that runs"
     ]
-    assert found("held-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(1),))) == []
-    assert found("held-counts-as-down", a_cluster(pods=(waits,), budgets=(budget(0),))) == [], "nobody to evict"
+    assert found("gated-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(1),))) == []
+    assert found("gated-counts-as-down", a_cluster(pods=(waits,), budgets=(budget(0),))) == [], "nobody to evict"
 
 
 def test_of_trainings_that_a_tier_evicts_kube_scheduler_takes_the_last_whatever_it_loses() -> None:

@@ -1,12 +1,12 @@
-"""A changed policy file is taken up while running; a broken one leaves the last good one in force, and says so once."""
+"""A changed policy file is taken up while running; a broken one leaves the last good one active, and says so once."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.builders import live_classes, policy_file
+from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
-from webhook.config.in_force import PolicyInForce
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, disagreements, obstacles
 
@@ -19,7 +19,7 @@ class Office:
         self.told: list[str] = []
         self.changes: list[Mode] = []
         self.classes: dict[str, PriorityClass] = {}
-        self.policy = PolicyInForce(
+        self.policy = ActivePolicy(
             path,
             lambda policy: [*map(str, disagreements(policy.tiers, self.classes))],
             lambda policy: [*map(str, obstacles(policy.tiers, self.classes, adoption=policy.adoption))],
@@ -61,8 +61,8 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office
     assert office.mode is Mode.Warn
     assert office.told == [
         (
-            f"{office.path}: defaultTier: gold is no tier; "
-            "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+            f'{office.path}: defaultTier: unknown tier "gold"; '
+            "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
         )
     ]
 

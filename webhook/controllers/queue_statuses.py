@@ -12,18 +12,18 @@ from datetime import UTC, datetime
 from webhook.controllers.placements import seconds_between
 from webhook.ledger.leader.queue import Queued
 from webhook.policy.quota.charges import together
-from webhook.policy.quota.held import HeldLine, HeldPlace
+from webhook.policy.quota.queue_status import QueuedWorkload, QueueStatus
 from webhook.policy.quota.tenant_status import Status
 
 INTERVAL = 1.0
 """Seconds for which what is shown of a line stays at least."""
-NOBODY = HeldLine()
+NOBODY = QueueStatus()
 
-LineShown = Callable[[str, HeldLine, Sequence[tuple[int, Queued]]], None]
+OnQueueShown = Callable[[str, QueueStatus, Sequence[tuple[int, Queued]]], None]
 """Is told of a tenant's line as it is shown, and of the place there, from 1, of each that waits."""
 
 
-class HeldLines:
+class QueueStatuses:
     """`workload_of` tells what made a pod that waits; `changed` is called with a tenant whose status says less or more.
 
     `shown` is told of each line that is looked at, at most once an interval.
@@ -33,7 +33,7 @@ class HeldLines:
         self,
         workload_of: Callable[[str], str],
         changed: Callable[[str], None],
-        shown: LineShown = lambda *_: None,
+        shown: OnQueueShown = lambda *_: None,
         interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -43,7 +43,7 @@ class HeldLines:
         self._interval = interval
         self._clock = clock
         self._newest: dict[str, Sequence[Queued]] = {}
-        self._shown: dict[str, HeldLine] = {}
+        self._shown: dict[str, QueueStatus] = {}
         self._status: dict[str, Status] = {}
         self._due: dict[str, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -74,11 +74,11 @@ class HeldLines:
     def status(self, tenant: str, before: Status, *, has_queue: bool) -> Status:
         """What its status says of the line. Nothing while that is not known, and of tenants that never held."""
         shown = self._shown.get(tenant)
-        if shown is None or not (shown.places or has_queue or "held" in before):
+        if shown is None or not (shown.places or has_queue or "queue" in before):
             return {}
-        return {"held": self._status[tenant]}
+        return {"queue": self._status[tenant]}
 
-    def lines(self) -> Iterable[tuple[str, HeldLine]]:
+    def lines(self) -> Iterable[tuple[str, QueueStatus]]:
         """Those in which anybody waits, by tenant."""
         return [(tenant, line) for tenant, line in self._shown.items() if line.places]
 
@@ -99,18 +99,18 @@ class HeldLines:
         self._due[tenant] = self._clock() + self._interval
         newest = self._newest.get(tenant, ())
         places = [self._place(each) for each in newest]
-        line = HeldLine.of(places) if newest else NOBODY
+        line = QueueStatus.of(places) if newest else NOBODY
         before, self._shown[tenant] = self._shown.get(tenant), line
         if line != before:
             self._status[tenant] = line.status()
             self._changed(tenant)
         self._told(tenant, line, list(zip(_numbered(places), newest, strict=True)))
 
-    def _place(self, each: Queued) -> HeldPlace:
+    def _place(self, each: Queued) -> QueuedWorkload:
         waiting, first = each.waiting, each.waiting.first
         holding, gang = first.holding, waiting.gang
         made_by = self._workload_of(first.uid) or f"Pod/{holding.name}"
-        return HeldPlace(
+        return QueuedWorkload(
             holding.namespace,
             f"{gang.kind.partition('.')[0]}/{gang.name}" if gang else made_by,
             gang.uid if gang else holding.gang or holding.controller or first.uid,
@@ -122,7 +122,7 @@ class HeldLines:
         )
 
 
-def _numbered(places: Sequence[HeldPlace]) -> Iterator[int]:
+def _numbered(places: Sequence[QueuedWorkload]) -> Iterator[int]:
     """From 1; pods of one workload that follow one another have one number."""
     number, before = 0, None
     for each in places:

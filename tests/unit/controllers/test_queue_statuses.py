@@ -6,12 +6,12 @@ from decimal import Decimal
 
 from tests.unit.clock import Clock
 from tests.unit.controllers.events_kept import until
-from webhook.controllers.held_lines import HeldLines
+from webhook.controllers.queue_statuses import QueueStatuses
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.queue import Queued, QueuedUnit
 from webhook.ledger.protocol import GangBooking, Gated, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.quota.held import HeldLine
+from webhook.policy.quota.queue_status import QueueStatus
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 ROW = QuotaRow(Decimal(6), "gpu-training")
@@ -39,11 +39,11 @@ class Told:
 
     def __init__(self, interval: float = 0.05) -> None:
         self.changed: list[str] = []
-        self.shown: list[tuple[HeldLine, list[int]]] = []
+        self.shown: list[tuple[QueueStatus, list[int]]] = []
         self.clock = Clock()
-        self.lines = HeldLines(_workload_of, self.changed.append, self._shown, interval, self.clock)
+        self.lines = QueueStatuses(_workload_of, self.changed.append, self._shown, interval, self.clock)
 
-    def _shown(self, _: str, line: HeldLine, waiting: Sequence[tuple[int, Queued]]) -> None:
+    def _shown(self, _: str, line: QueueStatus, waiting: Sequence[tuple[int, Queued]]) -> None:
         self.shown.append((line, [nth for nth, _ in waiting]))
 
     def status(self, before: dict[str, object] | None = None, *, has_queue: bool = True) -> dict[str, object]:
@@ -61,7 +61,7 @@ async def test_a_line_is_shown_with_what_waits_in_it() -> None:
         ("ReplicaSet/web", 2, ""),
     ]
     assert numbers == [1, 2, 2]
-    assert told.status()["held"] == line.status()
+    assert told.status()["queue"] == line.status()
 
 
 async def test_of_many_changes_within_an_interval_the_last_is_shown() -> None:
@@ -87,11 +87,11 @@ async def test_what_stays_the_same_changes_no_status() -> None:
 
 
 async def test_a_new_leader_leaves_a_line_as_it_is_until_it_knows_better() -> None:
-    told, before = Told(), {"held": {"pods": 7}}
+    told, before = Told(), {"queue": {"pods": 7}}
     assert told.status(before) == {}
     told.lines.tell("alpha", [])
     await until(lambda: bool(told.changed))
-    assert told.status(before) == {"held": HeldLine().status()}
+    assert told.status(before) == {"queue": QueueStatus().status()}
     told.lines.begin()
     assert told.status(before) == {}
 
@@ -101,7 +101,7 @@ async def test_a_tenant_that_never_held_has_no_line() -> None:
     told.lines.tell("alpha", [])
     await until(lambda: bool(told.changed))
     assert told.status(has_queue=False) == {}
-    assert told.status(has_queue=True) == {"held": HeldLine().status()}
+    assert told.status(has_queue=True) == {"queue": QueueStatus().status()}
 
 
 async def test_the_head_that_waits_with_room_is_timed() -> None:

@@ -1,4 +1,4 @@
-"""The line of a tenant: which workloads wait for their turn, for how many GPUs and for what, and their warnings."""
+"""The line of a tenant: which workloads are queued, for how many GPUs and for what, and their warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -23,7 +23,7 @@ NOT_OPENED = "GateNotOpened"
 """The reason of the Event on a pod whose turn has come, and whose gate somebody else keeps shut."""
 
 
-class HeldPlace(msgspec.Struct, frozen=True):
+class QueuedWorkload(msgspec.Struct, frozen=True):
     """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
 
     `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
@@ -44,13 +44,13 @@ class HeldPlace(msgspec.Struct, frozen=True):
         return self.namespace, self.uid, self.tier
 
 
-class HeldLine(msgspec.Struct, frozen=True):
+class QueueStatus(msgspec.Struct, frozen=True):
     """All places of a tenant's line, in the order of their turns."""
 
-    places: tuple[HeldPlace, ...] = ()
+    places: tuple[QueuedWorkload, ...] = ()
 
     @classmethod
-    def of(cls, waiting: Iterable[HeldPlace]) -> "HeldLine":
+    def of(cls, waiting: Iterable[QueuedWorkload]) -> "QueueStatus":
         """Pods of one workload that follow one another have one place: 50 replicas of a Deployment are no line."""
         places = []
         for _, alike in groupby(waiting, key=lambda each: each.whose):
@@ -85,11 +85,11 @@ class HeldLine(msgspec.Struct, frozen=True):
                 ({"tier": tier} if tier else {}) | {"pods": pods, "gpus": written(gpus)}
                 for tier, (pods, gpus) in tiers.items()
             ],
-            "line": [_shown(each) for each in self.places[:MOST_PLACES]],
+            "entries": [_shown(each) for each in self.places[:MOST_PLACES]],
         }
 
 
-def _shown(place: HeldPlace) -> dict[str, Any]:
+def _shown(place: QueuedWorkload) -> dict[str, Any]:
     said: dict[str, Any] = {"namespace": place.namespace, "workload": place.workload, "uid": place.uid}
     said |= {"tier": place.tier} if place.tier else {}
     said |= {"pods": place.pods, "gpus": written(place.gpus), "since": place.since}
@@ -114,39 +114,39 @@ class NoRoom(msgspec.Struct, frozen=True):
         return cls(found.row.subject, used, hard, found.charge.gpus > hard, found.reserved.get(found.row, Decimal(0)))
 
 
-def why_held(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
+def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
     """Return why a workload waits that asks for so many GPUs.
 
     `before` is who comes before it, "" for nobody, and `nth` its place and how many there are.
     """
-    place = Phrase("place-in-line", place=nth[0], count=nth[1])
+    place = Phrase("queue-position", place=nth[0], count=nth[1])
     if no_room is not None:
         row, used, hard = no_room.row, no_room.used, no_room.hard
         if no_room.never:
-            return Phrase("held-in-vain", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
+            return Phrase("queued-for-good", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
         reserved = reserved_for_queue(no_room.reserved)
         return Phrase(
-            "held-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, reserved=reserved, place=place
+            "queued-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, reserved=reserved, place=place
         )
     if before:
-        return Phrase("held-behind", gpus=gpus, tenant=tenant, before=before, place=place)
-    return Phrase("held-next", gpus=gpus, tenant=tenant, place=place)
+        return Phrase("queued-behind", gpus=gpus, tenant=tenant, before=before, place=place)
+    return Phrase("queued-next", gpus=gpus, tenant=tenant, place=place)
 
 
-def waits_for_its_turn(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
+def would_be_queued(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
     """Tell what a pod waits for that is created now, with so many workloads in the line."""
     waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
     if no_room is None:
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
     row, used, hard = no_room.row, no_room.used, no_room.hard
-    others = Phrase("and-in-line", waiting=waiting) if line else ""
+    others = Phrase("and-queued", waiting=waiting) if line else ""
     reserved = reserved_for_queue(no_room.reserved)
     return Phrase(
         "would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, reserved=reserved, waiting=others
     )
 
 
-def held_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
+def hold_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     """Yield those of a workload that is not suspended and whose tenant holds."""
     kind = row.while_queued
     # 1. A rollout makes new pods beside the old ones, which keep their GPUs until the new ones run. Controllers round
@@ -155,22 +155,24 @@ def held_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     some = kind.surge_by_default if surge is None else str(surge).removesuffix("%").strip("0") != ""
     recreates = at(tree, "spec.strategy.type") == "Recreate" or (kind.unless and at(tree, kind.unless) is not None)
     if some and not recreates:
-        yield AdmissionWarning("held-surge", field=kind.surge)
+        yield AdmissionWarning("queued-surge", field=kind.surge)
 
     # 2. Clocks run while the pods wait.
     for place in kind.deadlines:
         seconds = (found for _, found in all_at(tree, place) if found is not None)
-        yield from (AdmissionWarning("held-deadline", field=place.rpartition(".")[2], seconds=each) for each in seconds)
+        yield from (
+            AdmissionWarning("queued-deadline", field=place.rpartition(".")[2], seconds=each) for each in seconds
+        )
     policy = at(tree, kind.concurrency) or "Allow" if kind.concurrency else "Forbid"
     if policy != "Forbid":
-        yield AdmissionWarning("held-schedule", policy=policy)
+        yield AdmissionWarning("queued-schedule", policy=policy)
 
     # 3. Pods that wait keep others from being made, or are given up.
     replicas = at(tree, "spec.replicas")
     if kind.order and at(tree, kind.order) != "Parallel" and isinstance(replicas, int) and replicas > 1:
-        yield AdmissionWarning("held-in-order")
+        yield AdmissionWarning("queued-in-order")
     if kind.on_every_node:
-        yield AdmissionWarning("held-on-nodes")
+        yield AdmissionWarning("queued-on-nodes")
     if kind.progress:
         deadline = mapped(at(tree, kind.progress)).get("serving.knative.dev/progress-deadline")
-        yield AdmissionWarning("held-to-zero", deadline=deadline or "600s")
+        yield AdmissionWarning("queued-to-zero", deadline=deadline or "600s")

@@ -10,7 +10,7 @@ from tests.builders.words import words
 from tests.builders.workloads import WorkloadBuilder
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.decide_workload import decide_workload
-from webhook.policy.quota.held import held_warnings
+from webhook.policy.quota.queue_status import hold_warnings
 from webhook.policy.workloads.kind_table import BUILT_IN
 
 ROLLING, CANARY = "spec.strategy.rollingUpdate.maxSurge", "spec.strategy.canary.maxSurge"
@@ -83,7 +83,7 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_what_is_said_of_a_workload_whose_pods_wait(name: str) -> None:
     kind, spec, said = SAID[name]
     group, _, plain = kind.partition("/")
-    told = [*words(held_warnings({"spec": spec}, BUILT_IN.by_kind[GroupKind(group, plain)]))]
+    told = [*words(hold_warnings({"spec": spec}, BUILT_IN.by_kind[GroupKind(group, plain)]))]
     assert len(told) == bool(said)
     assert all(said in each for each in told)
 
@@ -92,31 +92,31 @@ HOLDS, DENIES = a_tenant(onExceed="Hold").allowing(8), a_tenant().allowing(8)
 ELSEWHERE = a_tenant(onExceed="Hold", quotaAuthority="Kueue").allowing(8)
 
 
-def held_ids(*owners: WorkloadBuilder, **facts: Any) -> list[str]:
+def queued_ids(*owners: WorkloadBuilder, **facts: Any) -> list[str]:
     policy = a_policy()
     decision = decide_workload(owners[0].json(), some_facts(*owners, policy=policy, **facts), policy)
-    return [each.id for each in decision.warnings if each.id.startswith("held-")] if decision else []
+    return [each.id for each in decision.warnings if each.id.startswith("queued-")] if decision else []
 
 
 def test_it_is_said_where_the_tenant_holds() -> None:
-    assert held_ids(a_deployment(), tenant=HOLDS) == ["held-surge"]
-    assert held_ids(a_deployment(), tenant=DENIES) == []
-    assert held_ids(a_deployment(), tenant=ELSEWHERE) == []
-    assert held_ids(a_deployment()) == []
+    assert queued_ids(a_deployment(), tenant=HOLDS) == ["queued-surge"]
+    assert queued_ids(a_deployment(), tenant=DENIES) == []
+    assert queued_ids(a_deployment(), tenant=ELSEWHERE) == []
+    assert queued_ids(a_deployment()) == []
 
 
 def test_it_is_not_said_of_pods_without_gpus() -> None:
     tiered = a_pod().labelled({"gpu-tiers.dev/tier": "gpu-serving"})
-    assert held_ids(a_deployment(tiered), tenant=HOLDS) == []
+    assert queued_ids(a_deployment(tiered), tenant=HOLDS) == []
 
 
 def test_it_is_not_said_of_what_is_suspended() -> None:
     template = a_pod().asking().template()
     running = a_workload("batch/v1", "Job", template=template, **CLOCK)
     suspended = a_workload("batch/v1", "Job", template=template, suspend=True, **CLOCK)
-    assert held_ids(running, tenant=HOLDS) == ["held-deadline"]
-    assert held_ids(suspended, tenant=HOLDS) == []
+    assert queued_ids(running, tenant=HOLDS) == ["queued-deadline"]
+    assert queued_ids(suspended, tenant=HOLDS) == []
 
 
 def test_it_is_said_to_whoever_applied_the_outermost() -> None:
-    assert held_ids(a_deployment(), a_notebook(a_pod().asking()), tenant=HOLDS) == []
+    assert queued_ids(a_deployment(), a_notebook(a_pod().asking()), tenant=HOLDS) == []

@@ -1,4 +1,4 @@
-"""The turn of a pod that waits for quota: its position, what is before it, and when it has room at the latest."""
+"""The queue position of a pod: what is before it, and when it has room at the latest."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,52 +16,52 @@ from webhook.objects.refusal import first_of
 from webhook.objects.view import Tree, View, at, read, view
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import named_flavor
-from webhook.policy.quota.held import NOT_OPENED, NoRoom, held_warnings, why_held
+from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, hold_warnings, why_queued
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.workloads.kind_table import KindRow
-from webhook.report.tenants import PlaceShown, RowShown, TenantShown, tenant_shown
+from webhook.report.tenants import QueuedShown, RowShown, TenantShown, tenant_shown
 from webhook.sentences.sentence import sentence
 
 MOST_BEFORE = 3
 
 
-def place_in(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> PlaceShown | None:
-    """Where in a tenant's line one of these objects stands; None where it is not among those that are shown."""
-    return next((each for each in tenant.held.line if each.namespace == namespace and each.uid in uids), None)
+def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> QueuedShown | None:
+    """Return the position of one of these objects in a tenant's queue; None if it is not among those shown."""
+    return next((each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids), None)
 
 
-def in_line(tenant: TenantShown, place: PlaceShown | None, rows: Collection[QuotaRow] = ()) -> Iterator[str]:
+def in_queue(tenant: TenantShown, place: QueuedShown | None, rows: Collection[QuotaRow] = ()) -> Iterator[str]:
     """Yield that it has this position in a tenant's queue, and what is before it.
 
     `rows` are those of the tenant's quota: who draws on other rows than the one that is short is not in its way.
     """
-    line = tenant.held.line
+    line = tenant.queue.entries
     if place is not None:
         yield _why(tenant, place)
         of_a_tier = any(row.tier for row in rows if row.label == place.short)
         yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_a_tier])
-    elif tenant.held.workloads > len(line):
+    elif tenant.queue.workloads > len(line):
         yield (
-            f"It is not among the first {len(line)} of the {tenant.held.workloads} workloads that wait in the line of "
-            f"tenant {tenant.name}."
+            f"It is not among the first {len(line)} of the {tenant.queue.workloads} workloads in the queue of tenant "
+            f"{tenant.name}."
         )
     else:
         yield (
-            f"It is in no line of tenant {tenant.name}: its turn has come, the leader has not looked at it yet, or the "
-            "workload that it is of has ended."
+            f"It is not in the queue of tenant {tenant.name}: its gate is about to open, the leader has not looked at "
+            "it yet, or its workload has ended."
         )
 
 
-def _why(tenant: TenantShown, place: PlaceShown) -> str:
+def _why(tenant: TenantShown, place: QueuedShown) -> str:
     row = next((each for each in tenant.rows if each.subject == place.short), None)
     short = _short(row, place) if row else None
-    before = tenant.held.line[place.nth - 2].workload if place.nth > 1 else ""
-    count = max(tenant.held.workloads, place.nth)
-    told = sentence(why_held(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
+    before = tenant.queue.entries[place.nth - 2].workload if place.nth > 1 else ""
+    count = max(tenant.queue.workloads, place.nth)
+    told = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
     return f"It {told}."
 
 
-def _short(row: RowShown, place: PlaceShown) -> NoRoom:
+def _short(row: RowShown, place: QueuedShown) -> NoRoom:
     """The row without room. What is reserved for the queue is the head's own."""
     for_queue = row.reserved_for_queue if place.nth > 1 else 0
     used, ahead, hard = (Decimal(str(each)) for each in (row.used + row.reserved + for_queue, for_queue, row.hard))
@@ -69,8 +69,8 @@ def _short(row: RowShown, place: PlaceShown) -> NoRoom:
     return NoRoom(subject, used, hard, never=place.gpus > row.hard, reserved=ahead)
 
 
-def _before(places: Sequence[PlaceShown]) -> Iterator[str]:
-    """The first of them, in other namespaces too: the line is the tenant's."""
+def _before(places: Sequence[QueuedShown]) -> Iterator[str]:
+    """Yield the first of them, also those of other namespaces, because the queue is the tenant's."""
     if not places:
         return
     gpus = sum((Decimal(str(each.gpus)) for each in places), Decimal(0))
@@ -78,7 +78,7 @@ def _before(places: Sequence[PlaceShown]) -> Iterator[str]:
     yield f"Before it: {first_of(named, MOST_BEFORE)}; {written_gpus(gpus)} in all."
 
 
-def _named(place: PlaceShown) -> str:
+def _named(place: QueuedShown) -> str:
     gpus = written_gpus(Decimal(str(place.gpus)))
     return f"{place.workload} in {place.namespace} ({gpus}, {place.tier or 'no tier'})"
 
@@ -89,9 +89,9 @@ AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
 def room_at_latest(
-    line: Sequence[PlaceShown], flavor: str | None, tenant: Tenant, usage: Usage, uses: Iterable[Use]
+    line: Sequence[QueuedShown], flavor: str | None, tenant: Tenant, usage: Usage, uses: Iterable[Use]
 ) -> datetime | None:
-    """When the last of a line has room for certain, if nobody comes who goes before it; None where nothing tells.
+    """Return when the last of a queue has room for certain if nobody passes it; None if that can't be known.
 
     Those before it are taken to keep theirs for ever, and to draw on every row of their tier.
     """
@@ -104,7 +104,7 @@ def room_at_latest(
     return latest if None not in found and latest > AT_ONCE else None
 
 
-def _room_in(row: QuotaRow, line: Iterable[PlaceShown], usage: Usage, ends: Iterable[Use]) -> datetime | None:
+def _room_in(row: QuotaRow, line: Iterable[QueuedShown], usage: Usage, ends: Iterable[Use]) -> datetime | None:
     """When a row has room for all of them; `ends` are in the order of time."""
     asked = sum((Decimal(str(each.gpus)) for each in line if row.tier in (None, each.tier)), Decimal(0))
     lacks = usage.get(row, Decimal(0)) + asked - row.hard
@@ -124,8 +124,8 @@ def said_at_latest(room: datetime) -> str:
     )
 
 
-async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
-    """Where a pod that waits for its turn stands in the line of its tenant, as the TenantQuota says it."""
+async def queued_for_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
+    """Say where a queued pod stands in the queue of its tenant, by the TenantQuota."""
     metadata = pod.metadata
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(metadata.namespace))
     if tenant is None or tenant.name not in asked.quotas:
@@ -133,27 +133,27 @@ async def held_by_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     version = asked.quotas[tenant.name]
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
-    place = place_in(shown, metadata.namespace, uids)
-    told = in_line(shown, place, version.in_force.rows)
+    place = position_of(shown, metadata.namespace, uids)
+    told = in_queue(shown, place, version.active.rows)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
         return (*told, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
     flavor = named_flavor(pod, asked.policy.flavors)
-    return (*told, *[each async for each in _estimate(asked, version, shown.held.line[: place.nth], flavor)])
+    return (*told, *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)])
 
 
 def beside_old_pods(tree: Tree, row: KindRow) -> Iterator[str]:
     """That a rollout waits for GPUs that its own old pods may hold, and they for it."""
     pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
     if pods and pods != new:
-        fields = (each.get("field") for each in held_warnings(tree, row) if each.id == "held-surge")
+        fields = (each.get("field") for each in hold_warnings(tree, row) if each.id == "queued-surge")
         told = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
         yield from (told.format(field) for field in fields)
 
 
 async def _estimate(
-    asked: AskedCluster, version: Version, line: tuple[PlaceShown, ...], flavor: str | None
+    asked: AskedCluster, version: Version, line: tuple[QueuedShown, ...], flavor: str | None
 ) -> AsyncIterator[str]:
     """When the last of them has room. Nothing where others may pass it, or where not all that runs may be read."""
     tenant = version.tenant

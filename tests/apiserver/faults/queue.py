@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from .books import held_by, is_gated, usage_of
+from .books import gpus_of_pods, is_gated, usage_of
 from .plan import Plan, Team
 
 Tree = dict[str, Any]
@@ -100,6 +100,6 @@ def _waiting(plan: Plan, name: str, pods: list[Tree], made: Mapping[str, str]) -
     is_gang = bool(pods[0]["metadata"].get("ownerReferences"))
     first = min(each["metadata"]["creationTimestamp"] for each in pods)
     since = made.get(name, first) if is_gang else first
-    (tier, _), gpus = held_by(pods[0]), sum(held_by(each)[1] for each in pods)
+    (tier, _), gpus = gpus_of_pods(pods[0]), sum(gpus_of_pods(each)[1] for each in pods)
     team = plan.team_of(pods[0]["metadata"]["namespace"])
     return Waiting(team, name, (-pods[0]["spec"]["priority"], since), tier, gpus)

@@ -1,4 +1,4 @@
-"""Says on pods that wait for their turn what they wait for, once on their workload, and on each when its gate opens.
+"""Says on pods that are queued what they wait for, once on their workload, and on each when its gate opens.
 
 The API server writes into the condition PodScheduled of such a pod that gates block it, and names no cause. The message
 may be another; the reason stays, for autoscalers know it and buy no nodes. Only the first pod of what waits as one gets
@@ -31,7 +31,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Phrase, Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.charges import Shortfall, together
-from webhook.policy.quota.held import HeldLine, NoRoom, why_held
+from webhook.policy.quota.queue_status import NoRoom, QueueStatus, why_queued
 from webhook.report.waiting import long_time
 from webhook.sentences.sentence import sentence
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-REASON = "Held"
+REASON = "Queued"
 OPENED = "Admitted"
 MOST = 100
 """Pods of a tenant that are told at once, those whose turn comes first; the others when the line is looked at next."""
@@ -93,7 +93,7 @@ class _RoundRobin(Generic[T]):
         return one
 
 
-class HeldPods:
+class QueuedPods:
     """`show` it each line, and `opened` each gate, which never waits; run `run` as a task and cancel it."""
 
     def __init__(self, client: Client, events: EventWriter, outermost: Outermost, pause: float = PAUSE) -> None:
@@ -108,7 +108,7 @@ class HeldPods:
         self._waited: OrderedDict[str, None] = OrderedDict()
         self._failing = False
 
-    def show(self, tenant: str, line: HeldLine, waiting: Sequence[tuple[int, Queued]]) -> None:
+    def show(self, tenant: str, line: QueueStatus, waiting: Sequence[tuple[int, Queued]]) -> None:
         """This is a tenant's line now, and the place of each that waits."""
         for _, each in waiting:
             for pod in each.waiting.pods:
@@ -119,7 +119,7 @@ class HeldPods:
             self._woken.set()
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
-        """The gate of this pod is open; it was held for so long, if that is known."""
+        """The gate of this pod is open; it was queued for so long, if that is known."""
         waited = uid in self._waited or uid in self._told or (holding.gated is not None and holding.gated.told)
         _keep(uid, self._told)
         if not waited:
@@ -149,7 +149,7 @@ class HeldPods:
             log.exception("held pod not told")
         await asyncio.sleep(self._pause)
 
-    def _untold(self, tenant: str, line: HeldLine, waiting: Iterable[tuple[int, Queued]]) -> Iterator[ToTell]:
+    def _untold(self, tenant: str, line: QueueStatus, waiting: Iterable[tuple[int, Queued]]) -> Iterator[ToTell]:
         """The first pod of each that waits, and then the others.
 
         Of the pods of one place only the first is short of a row. The others wait for that row too.
@@ -215,8 +215,8 @@ def _keep(uid: str, kept: OrderedDict[str, None]) -> None:
         kept.popitem(last=False)
 
 
-def _told_at(tenant: str, line: HeldLine, nth: int, each: Queued) -> str:
+def _told_at(tenant: str, line: QueueStatus, nth: int, each: Queued) -> str:
     """What it waits for, and its place: places change, so that it says of when that was."""
     short = NoRoom.of(each.short) if each.short else None
-    why = why_held(together(each.waiting.charges), tenant, short, line.before(nth), (nth, len(line.places)))
-    return sentence(Phrase("held-when-it-came", why=why, tenant=tenant))
+    why = why_queued(together(each.waiting.charges), tenant, short, line.before(nth), (nth, len(line.places)))
+    return sentence(Phrase("queued-since-then", why=why, tenant=tenant))

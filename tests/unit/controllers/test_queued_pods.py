@@ -1,4 +1,4 @@
-"""Who is told that a pod waits for its turn, and that its gate is open: each pod, and its workload once."""
+"""Who is told that a pod is queued, and that its gate is open: each pod, and its workload once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -9,19 +9,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.unit.controllers.events_kept import EventsKept, until
-from tests.unit.controllers.test_held_lines import a_gated_pod, waits
+from tests.unit.controllers.test_queue_statuses import a_gated_pod, waits
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.held_lines import HeldLines
-from webhook.controllers.held_pods import MOST, MOST_OPENED, HeldPods
+from webhook.controllers.queue_statuses import QueueStatuses
+from webhook.controllers.queued_pods import MOST, MOST_OPENED, QueuedPods
 from webhook.kube.errors import ApiError, Conflict
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.queue import Queued
 from webhook.objects.pods import OwnerReference
-from webhook.policy.quota.held import HeldLine, HeldPlace
+from webhook.policy.quota.queue_status import QueuedWorkload, QueueStatus
 
 Tree = dict[str, Any]
 
-LINE = HeldLine((HeldPlace("lab", "Pod/a", "uid-a", "gpu-training", 1, Decimal(1), ""),))
+LINE = QueueStatus((QueuedWorkload("lab", "Pod/a", "uid-a", "gpu-training", 1, Decimal(1), ""),))
 
 
 class Pods(EventsKept):
@@ -47,8 +47,8 @@ class Story:
     def __init__(self) -> None:
         self.pods, self.events = Pods(), EventsKept()
         self.writer = EventWriter(self.events, interval=0.01, pause=0.001)  # type: ignore[arg-type]
-        self.held = HeldPods(self.pods, self.writer, self.outermost, pause=0.0)  # type: ignore[arg-type]
-        self.lines = HeldLines(lambda _: "ReplicaSet/web-1", lambda _: None, self.held.show, interval=0.0)
+        self.held = QueuedPods(self.pods, self.writer, self.outermost, pause=0.0)  # type: ignore[arg-type]
+        self.lines = QueueStatuses(lambda _: "ReplicaSet/web-1", lambda _: None, self.held.show, interval=0.0)
 
     async def outermost(self, *_: object) -> OwnerReference | None:
         return OwnerReference("apps/v1", "Deployment", "web", "deployment", controller=True)
@@ -70,7 +70,7 @@ class Story:
     def open(self, pod: GatedPod, seconds: float | None = 750.0, *, waited: bool = True) -> None:
         if waited:
             self.held.show("beta", LINE, [(1, waits(pod))])
-            self.held.show("beta", HeldLine(), [])
+            self.held.show("beta", QueueStatus(), [])
         self.held.opened(pod.uid, pod.holding, seconds)
 
 
@@ -85,7 +85,7 @@ async def test_each_pod_that_waits_alone_is_told_and_its_deployment_once() -> No
         line = [waits(a_gated_pod(name, controller="rs"), short=True) for name in ("a", "b")]
         await story.tell(line)
         await story.tell(line)
-        told = "waits for 1 GPU: tenant alpha uses 6 of 6 of gpu-training; place 1 of 1 when it came."
+        told = "waits for 1 GPU: tenant alpha uses 6 of 6 of gpu-training; position 1 of 1 when it came."
         condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
         assert story.pods.told == [
             (
@@ -98,9 +98,9 @@ async def test_each_pod_that_waits_alone_is_told_and_its_deployment_once() -> No
             for name in ("a", "b")
         ]
         await until(lambda: bool(story.events.events))
-        assert story.events.about("web") == [("Held", 1, f"{told} See TenantQuota/alpha.")]
+        assert story.events.about("web") == [("Queued", 1, f"{told} See TenantQuota/alpha.")]
         for name in ("a", "b"):
-            assert story.pods.about(name) == [("Held", 1, f"{told} See TenantQuota/alpha.")]
+            assert story.pods.about(name) == [("Queued", 1, f"{told} See TenantQuota/alpha.")]
 
 
 async def test_of_a_gang_the_first_pod_gets_the_condition_and_each_an_event() -> None:
@@ -184,8 +184,8 @@ async def test_a_pod_whose_gate_opens_is_told_so() -> None:
         story.open(a_gated_pod("b"), None)
         await until(lambda: len(story.pods.events) == 2)
         told = "its gate is open now, and the scheduler looks for a node"
-        assert story.pods.about("a") == [("Admitted", 1, f"was held for 12 minutes; {told}")]
-        assert story.pods.about("b") == [("Admitted", 1, f"was held for some time; {told}")]
+        assert story.pods.about("a") == [("Admitted", 1, f"was queued for 12 minutes; {told}")]
+        assert story.pods.about("b") == [("Admitted", 1, f"was queued for some time; {told}")]
         assert {each["type"] for each in story.pods.events.values()} == {"Normal"}
 
 

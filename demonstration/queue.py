@@ -1,4 +1,4 @@
-"""`python -m demonstration.line FILE`: ten gangs of four wait for eight GPUs, and one is evicted meanwhile.
+"""`python -m demonstration.queue FILE`: ten gangs of four wait for eight GPUs, and one is evicted meanwhile.
 
 A real control plane with scheduler and Job controller, two fake nodes of four GPUs, and the webhook of this checkout
 beside them. All Jobs are created at once. Each runs for some seconds once all of its pods run; a pod of a higher tier
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from demonstration.line_figures import Line, Span, State
+from demonstration.queue_figures import Line, Span, State
 from installation.beside import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane

@@ -1,9 +1,9 @@
-"""Draws gangs that wait for their turn, as `make line-demo` has seen them; `python docs/generate.py` writes it."""
+"""Draws gangs that are queued, as `make queue-demo` has seen them; `python docs/generate.py` writes it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from demonstration.line_figures import Line, Span
+from demonstration.queue_figures import Line, Span
 from pictures.palettes import PALETTES, in_the_dark
 from pictures.svg import box, drawing, text
 

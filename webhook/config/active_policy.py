@@ -1,4 +1,4 @@
-"""Keeps the policy in force: the file's last good content."""
+"""Keeps the active policy: the file's last good content."""
 
 import asyncio
 import time
@@ -17,13 +17,13 @@ Check = Callable[[TierPolicy], Sequence[str]]
 """What else may speak against a policy, a sentence each: the cluster's PriorityClasses, say."""
 
 
-class PolicyInForce:
+class ActivePolicy:
     """Reads the policy file, and again whenever its content changes (a ConfigMap mount swaps a symlink)."""
 
     def __init__(self, path: Path, check: Check, obstacles: Check, told: Callable[[ConfigError | None], None]) -> None:
-        """`check` decides whether a file is taken, `obstacles` tells what came in the way of the one in force.
+        """`check` decides whether a file is taken, `obstacles` tells what came in the way of the active one.
 
-        `text` is what is in force, and `since` a Unix time.
+        `text` is what is active, and `since` a Unix time.
         """
         self._path = path
         self._check = check
@@ -39,22 +39,22 @@ class PolicyInForce:
         self._reports: ReportTarget | None = None
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call a function after each change of the policy in force."""
+        """Call a function after each change of the active policy."""
         self._listeners.append(listener)
 
     @property
     def digest(self) -> str:
-        """The policy in force in a few characters."""
+        """The active policy in a few characters."""
         return digest_of(self.text)
 
     @property
     def taken(self) -> bool:
-        """Whether the file is what is in force."""
+        """Whether the file is what is active."""
         return not self._complaint
 
     @property
     def problem(self) -> str:
-        """Why the file is not in force, or not as it should be; "" where all is well."""
+        """Why the file is not active, or not as it should be; "" where all is well."""
         if self._complaint:
             return self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
         return "; ".join(filter(None, (self._lost_source, *self._obstacles(self.current()))))
@@ -64,7 +64,7 @@ class PolicyInForce:
         self._lost_source = problem
 
     def start(self, last_good: str = "") -> TierPolicy:
-        """The first reading. A broken file leaves the `last_good` text in force, as in a replica that ran on.
+        """The first reading. A broken file leaves the `last_good` text active, as in a replica that ran on.
 
         Raises ConfigError where there is no such text.
         """
@@ -72,7 +72,7 @@ class PolicyInForce:
             text = self._read()
             policy = self._parsed(text)
         except ConfigError as error:
-            # What was in force before the restart is not held against the cluster, as in a replica that ran on.
+            # What was active before the restart is not held against the cluster, as in a replica that ran on.
             text = last_good
             try:
                 policy = parse(text)
