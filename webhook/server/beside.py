@@ -9,6 +9,7 @@ import msgspec
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
+from webhook.controllers.device_preemption import DevicePreemption
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
@@ -114,8 +115,19 @@ def work_beside(
             lambda outcome: metrics.count(metric_table.EVICTION_COST_WRITES, scheduler.name, outcome),
         )
 
+    preempting = DevicePreemption(
+        client,
+        cluster.known,
+        active.current,
+        charged.knows_pods,
+        at_risk.pods,
+        events,
+        frozenset(settings.exempt_namespaces or ()),
+        lambda tier, how: metrics.count(metric_table.RESERVATIONS, tier, how),
+    )
+    metrics.sample(metric_table.RESERVED_NODES, preempting.samples)
     writers = [each.run for each in (backstop, bounds, labels, publisher)] + [tells(each).run for each in SCHEDULERS]
-    parts = [in_vain.run, told.run, watch.run, gpu_seconds.run, charged.held.run, charged.pending.run]
+    parts = [preempting.run, in_vain.run, told.run, watch.run, gpu_seconds.run, charged.held.run, charged.pending.run]
     return Beside(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
 
 

@@ -133,6 +133,12 @@ class Settings(msgspec.Struct, frozen=True):
         str,
         typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-active beside it tells what is taken."),
     ] = "gpu-tiers"
+    exempt_namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exempt-namespace", help="Namespace whose pods are never evicted for devices of DRA (repeatable)."
+        ),
+    ] = None
     dns_names: Annotated[
         list[str] | None,
         typer.Option("--dns-name", help="With self-managed: another name or address of the certificate (repeatable)."),

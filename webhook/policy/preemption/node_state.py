@@ -15,6 +15,8 @@ RESERVED = "gpu-tiers.dev/reserved"
 """The key of the taint of a reserved node. Its value is the tier of the pod that the node is reserved for."""
 RESERVATION = "gpu-tiers.dev/reservation"
 """The node's annotation that says for whom it is reserved and until when."""
+FAILURES = "gpu-tiers.dev/evicted-in-vain"
+"""The node's annotation that says for whom pods were evicted there in vain."""
 
 
 class _Condition(View, frozen=True):
@@ -41,14 +43,15 @@ class SchedulableNode(View, frozen=True):
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """A node. `is_open`: it is ready and not cordoned. `reservation` is our annotation, "" where it has none."""
+    """A node. `is_open`: it is ready and not cordoned. `reservation` and `failures` are our annotations."""
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     allocatable: Amounts
     is_open: bool
-    reservation: str
+    reservation: str = ""
+    failures: str = ""
 
     def plugs(self, resource: str) -> bool:
         """Tell whether a device plugin has a resource: with 0 of it, as a plugin leaves it behind, DRA serves it."""
@@ -70,4 +73,5 @@ def node_state(found: SchedulableNode) -> NodeState:
         {name: quantity(value, name) for name, value in found.status.allocatable.items()},
         ready and not found.spec.unschedulable,
         found.metadata.annotations.get(RESERVATION, ""),
+        found.metadata.annotations.get(FAILURES, ""),
     )

@@ -23,6 +23,8 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 MIRROR = "kubernetes.io/config.mirror"
 DEFAULT_GRACE = 30
+PREEMPTED = "PreemptionByGpuTiers"
+"""The reason in the condition DisruptionTarget of a pod that was evicted for another one's devices."""
 
 Port = tuple[str, str, int]
 """The address, the protocol and the number of a port of the node."""

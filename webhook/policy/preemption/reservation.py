@@ -80,6 +80,11 @@ def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reserva
     )
 
 
+def with_victims(reservation: Reservation, due: Mapping[str, float]) -> Reservation:
+    """Return the reservation with pods that are evicted now, each with the time by which it has ended."""
+    return msgspec.structs.replace(reservation, victims={**reservation.victims, **due})
+
+
 class ReservationEnd(StrEnum):
     """Why a reservation ends."""
 
@@ -89,6 +94,8 @@ class ReservationEnd(StrEnum):
     TAKEN = "taken"
     STUCK = "victim-stuck"
     EXPIRED = "expired"
+    INCOMPLETE = "incomplete"
+    """One of its nodes does not bear it: a leader ended while it reserved, or somebody took the taint off."""
     IN_VAIN = "in-vain"
 
 
@@ -123,15 +130,27 @@ Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
 def next_step(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
     """Tell what is to be done now for a reservation."""
     pods = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
-    if all(each.ends_at is not None for each in pods):
-        return End(ReservationEnd.GONE)
-    if all(each.node for each in pods):
-        return End(ReservationEnd.BOUND)
-    if state.now >= reservation.until:
-        return End(ReservationEnd.EXPIRED)
+    ended = (
+        (ReservationEnd.GONE, all(each.ends_at is not None for each in pods)),
+        (ReservationEnd.BOUND, all(each.node for each in pods)),
+        (ReservationEnd.EXPIRED, state.now >= reservation.until),
+        (ReservationEnd.INCOMPLETE, not all(_stands_on(name, reservation, state) for name in reservation.nodes)),
+    )
+    if (outcome := next((each for each, holds in ended if holds), None)) is not None:
+        return End(outcome)
     if not reservation.victims:
         return _before_eviction(reservation, state, decide)
-    return _victims_end(reservation, state) if reservation.freed_at is None else _placing(reservation, state, decide)
+    return (
+        _victims_end(reservation, state, decide)
+        if reservation.freed_at is None
+        else _placing(reservation, state, decide)
+    )
+
+
+def _stands_on(name: str, reservation: Reservation, state: ClusterState) -> bool:
+    node = state.nodes.get(name)
+    there = reservation_on(node) if node and node.reserved_for else None
+    return there is not None and there.gang == reservation.gang
 
 
 def _before_eviction(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
@@ -144,11 +163,22 @@ def _before_eviction(reservation: Reservation, state: ClusterState, decide: Deci
     return Evict(judged.victims) if nodes.issuperset(judged.nodes) else End(ReservationEnd.NOT_NEEDED)
 
 
-def _victims_end(reservation: Reservation, state: ClusterState) -> Step:
+def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
     """Wait for the claims of the victims: the time of the preemptor begins when the last of them is free."""
+    # 1. A victim has changed before it could be deleted, or the leader ended between two of them.
+    victims = reservation.victims
+    staying = {uid for uid in victims if uid in state.pods and state.pods[uid].ends_at is None}
+    if staying:
+        judged = decide(reservation.gang, frozenset(reservation.nodes))
+        if isinstance(judged, EvictionPlan):
+            return Evict(judged.victims)
+        going = {uid: due for uid, due in victims.items() if uid not in staying}
+        return Keep(msgspec.structs.replace(reservation, victims=going))
+
+    # 2. They end.
     holding = (claim for claim in state.claims.values() if claim.is_allocated)
     users = {user.uid for claim in holding for user in claim.status.reserved_for}
-    left = [due for uid, due in reservation.victims.items() if uid in state.pods or uid in users]
+    left = [due for uid, due in victims.items() if uid in state.pods or uid in users]
     if not left:
         return Keep(msgspec.structs.replace(reservation, freed_at=state.now))
     return Wait() if state.now < max(left) else End(ReservationEnd.STUCK)
@@ -178,5 +208,23 @@ class Failures(msgspec.Struct, frozen=True):
     last: float
 
     def allows(self, now: float) -> bool:
-        """Tell whether the preemptor may have pods evicted again."""
+        """Tell whether pods may be evicted for the preemptor again."""
         return self.count < MOST_FAILURES and now >= self.last + UNTIL_AGAIN
+
+
+def failures_on(node: NodeState) -> dict[str, Failures]:
+    """Read by gang for whom pods were evicted on a node in vain."""
+    try:
+        return msgspec.json.decode(node.failures, type=dict[str, Failures]) if node.failures else {}
+    except msgspec.DecodeError:
+        return {}
+
+
+def failures(state: ClusterState) -> dict[str, Failures]:
+    """Return by gang for whom pods were evicted in vain."""
+    found: dict[str, Failures] = {}
+    for node in state.nodes.values():
+        for gang, each in failures_on(node).items():
+            if gang not in found or each.count > found[gang].count:
+                found[gang] = each
+    return found

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders.dra_cluster import NOW, DraCluster
+from webhook.policy.preemption.node_state import RESERVATION, RESERVED
 from webhook.policy.preemption.preemptor import EvictionPlan
 from webhook.policy.preemption.reservation import (
     MOST_NODES,
@@ -35,7 +36,12 @@ def cluster() -> DraCluster:
 def reserved(cluster: DraCluster, seconds_ago: float = 2.0, **changed: object) -> Reservation:
     plan = cluster.decide("high")
     assert isinstance(plan, EvictionPlan)
-    return replace(reserve(plan, NOW - seconds_ago, 600), **changed)
+    made = replace(reserve(plan, NOW - seconds_ago, 600), **changed)
+    for name in made.nodes:
+        taint = {"key": RESERVED, "value": made.tier, "effect": "NoSchedule"}
+        cluster.nodes[name]["spec"]["taints"] = [taint]
+        cluster.nodes[name]["metadata"]["annotations"] = {RESERVATION: msgspec.json.encode(made).decode()}
+    return made
 
 
 def step(cluster: DraCluster, reservation: Reservation) -> Step:
@@ -69,6 +75,25 @@ def test_a_device_came_free_meanwhile(cluster: DraCluster) -> None:
     ended = step(cluster, made)
     assert isinstance(ended, End)
     assert ended.outcome is ReservationEnd.NOT_NEEDED
+
+
+def test_a_leader_ended_before_all_nodes_were_reserved(cluster: DraCluster) -> None:
+    cluster.node("b")
+    cluster.running("equal", "b", "gpu-training")
+    made = reserved(cluster)
+    assert step(cluster, replace(made, nodes=("a", "b"))) == End(ReservationEnd.INCOMPLETE)
+    cluster.nodes["a"]["spec"]["taints"] = []
+    assert step(cluster, made) == End(ReservationEnd.INCOMPLETE), "break-glass: somebody took the taint off"
+
+
+def test_a_victim_that_could_not_be_deleted_is_judged_again(cluster: DraCluster) -> None:
+    """It has changed between, or the leader ended between two victims."""
+    made = reserved(cluster, victims={"low": NOW + 80})
+    evict = step(cluster, made)
+    assert isinstance(evict, Evict)
+    assert [each.name for each in evict.victims] == ["low"]
+    cluster.node("b")
+    assert step(cluster, made) == Keep(replace(made, victims={})), "a device is free: nobody has to go any more"
 
 
 def test_its_pod_has_a_node(cluster: DraCluster) -> None:
