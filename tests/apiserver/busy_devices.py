@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from localcluster.api import ApiError
@@ -26,6 +26,7 @@ class Busy:
 
     installed: Installed
     namespace: str
+    nodes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -42,16 +43,17 @@ class Busy:
         driver = f"{self.name}.example.com"
         self.installed.api.apply(
             a_device_class(self.name, f"device.driver == '{driver}'", resource=self.resource).json(),
-            self._template(1),
-            self._template(2),
-            self._template(4),
+            self.template(1),
+            self.template(2),
+            self.template(4),
         )
+        self.nodes += map(self.node, names)
         for each in map(self.node, names):
             found = [a_device(f"d{number}") for number in range(devices)]
             self.installed.api.apply(fake_node(each, 0, {"team": self.namespace}))
             self.installed.api.apply(a_slice(*found, node=each, driver=driver).json())
 
-    def _template(self, gpus: int) -> Tree:
+    def template(self, gpus: int) -> Tree:
         exactly = {"deviceClassName": self.name, "allocationMode": "ExactCount", "count": gpus}
         devices = {"requests": [{"name": "gpu", "exactly": exactly}]}
         metadata = {"name": f"gpus-{gpus}", "namespace": self.namespace}
@@ -92,7 +94,10 @@ class Busy:
         found = self.installed.api.get("nodes", labelSelector=f"team={self.namespace}")["items"]
         taints = {each["metadata"]["name"]: each["spec"].get("taints", []) for each in found}
         return {
-            name: taint["value"] for name, each in taints.items() for taint in each if taint["key"].startswith("gpu-tiers")
+            name: taint["value"]
+            for name, each in taints.items()
+            for taint in each
+            if taint["key"].startswith("gpu-tiers")
         }
 
     @contextmanager
@@ -121,7 +126,7 @@ class Busy:
             a_slice(a_device("o"), node=other, driver=f"{other}.example.com").json(),
         )
         exactly = {"deviceClassName": other, "allocationMode": "ExactCount", "count": 1}
-        template = self._template(1)
+        template = self.template(1)
         template["metadata"]["name"] = "other"
         template["spec"]["spec"]["devices"]["requests"][0]["exactly"] = exactly
         api.apply(template)
@@ -148,10 +153,11 @@ class Busy:
                 with suppress(ApiError):
                     self.installed.api.delete(f"pod/fresh-{number - 10}", namespace=self.namespace, wait=False)
 
-    def remove(self, *names: str) -> None:
+    def remove(self) -> None:
         api = self.installed.api
+        api.delete("replicasets", "jobs", namespace=self.namespace, wait=False)
         api.delete("pods", namespace=self.namespace, seconds=1, wait=False)
-        for each in map(self.node, names):
+        for each in self.nodes:
             api.delete(f"resourceslice/{each}", f"node/{each}")
         api.delete(f"deviceclass/{self.name}")
 

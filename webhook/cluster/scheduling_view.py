@@ -11,8 +11,9 @@ from typing import Self, TypeVar
 
 import msgspec
 
+from webhook.cluster.listed import device_claims, device_taint_rules, disruption_budgets, resource_slices
 from webhook.cluster.pod_informer import RUNNING
-from webhook.kube.client import Client, path
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import served_version
 from webhook.kube.reflector import Reflector, Reflectors, Source, Store
 from webhook.objects.podgroups import PodGroup
@@ -31,6 +32,9 @@ from webhook.sentences.sentence import sentence
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+POD_GROUPS = "scheduling.k8s.io"
+"""Their API group."""
 
 
 class _Stores(msgspec.Struct):
@@ -70,7 +74,7 @@ class SchedulingView(Reflectors):
                 client, Source(path("policy/v1", "poddisruptionbudgets"), key="uid"), disruption_budget, found.budgets
             ),
         ]
-        dra, scheduling = partial(served_version, client, GROUP), partial(served_version, client, "scheduling.k8s.io")
+        dra, scheduling = partial(served_version, client, GROUP), partial(served_version, client, POD_GROUPS)
         if version := await dra("resourceclaims"):
             source = Source(path(version, "resourceclaims"), key="uid")
             reflectors.append(_reflector(client, source, partial(read, shape=DeviceClaim), found.claims))
@@ -124,6 +128,32 @@ class SchedulingView(Reflectors):
             )
 
         return made
+
+
+async def listed_state(client: Client, policy: TierPolicy, now: float) -> ClusterState:
+    """Read the same once, for a command. Raises ApiError."""
+
+    async def objects(place: str, params: Mapping[str, str] | None = None) -> list[msgspec.Raw]:
+        return [raw async for raw in listed_objects(client.list_pages(place, params))]
+
+    pods = [pod_state(read(raw, SchedulablePod), policy) for raw in await objects(RUNNING.path, RUNNING.params)]
+    nodes = [node_state(read(raw, SchedulableNode)) for raw in await objects(path("v1", "nodes"))]
+    claims = await device_claims(client)
+    slices, taints = await resource_slices(client), await device_taint_rules(client)
+    budgets: defaultdict[str, list[DisruptionBudget]] = defaultdict(list)
+    for budget in await disruption_budgets(client):
+        budgets[budget.namespace].append(budget)
+    version = await served_version(client, POD_GROUPS, "podgroups")
+    groups = [read(raw, PodGroup) for raw in await objects(path(version, "podgroups"))] if version else []
+    return ClusterState(
+        nodes={each.name: each for each in nodes},
+        pods={each.uid: each for each in pods},
+        claims={each.key: each for each in claims},
+        inventory=inventory(slices, taints, claims, policy.classes),
+        now=now,
+        budgets=budgets,
+        groups={f"{each.metadata.namespace}/{each.metadata.name}": each for each in groups},
+    )
 
 
 def _reflector(

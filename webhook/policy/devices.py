@@ -308,10 +308,10 @@ def without_eviction(
 ) -> tuple[str, ...]:
     """Return the resources and DeviceClasses of GPUs that a pod asks for and for which nobody is evicted on any node.
 
-    One is enough that the scheduler makes no room for the pod: it needs all of them.
+    One is enough that the scheduler makes no room for the pod: it needs all of them. With preemption.dra we do.
     """
     weights = policy.weights
-    if scope.devices:
+    if scope.devices or policy.device_preemption == "On":
         return ()
     claimed = (each.device_class for each in devices if weights.of_devices(each.device_class, each.profile) > 0)
     named = (name for name, amount in asked_of(pod, policy).items() if amount and not scope.has(name, weights))
