@@ -115,7 +115,7 @@ class DevicePreemption:
         for node in view.reserved():
             if node.name not in {name for each in there.values() for name in each.nodes}:
                 await nodes.clear(node.name)
-        if policy.device_preemption == "Remove":
+        if policy.device_preemption == "Remove" or self.known.eviction().devices:
             for each in there.values():
                 await nodes.end(each)
             return
