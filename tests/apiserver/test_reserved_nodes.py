@@ -122,3 +122,12 @@ async def test_an_eviction_in_vain_stays_noted(cluster: Cluster, nodes: Reserved
         assert failures_on(on(cluster, names[0])) == {"one": Failures(times, float(times))}
     assert await nodes.reserve(reservation(names[0], gang="another"))
     assert own(cluster, names[0])[1][FAILURES] == msgspec.json.encode({"one": Failures(2, 2.0)}).decode()
+
+
+async def test_an_uninstall_ends_all(cluster: Cluster, nodes: ReservedNodes, names: tuple[str, str]) -> None:
+    assert await nodes.reserve(reservation(names[0]))
+    cluster.kubectl("taint", "node", names[1], f"{RESERVED}=gpu-training:NoSchedule")
+    assert await nodes.clear_all() == 2
+    for name in names:
+        assert own(cluster, name)[0] == [OTHER]
+    assert await nodes.clear_all() == 0

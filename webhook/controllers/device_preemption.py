@@ -21,7 +21,7 @@ from webhook.controllers.work_at_risk import PodAtRisk
 from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.objects.refusal import Phrase, Refused
-from webhook.policy.preemption.cluster_state import OVERDUE, ClusterState, Rules
+from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.decide_preemption import decide_preemption
 from webhook.policy.preemption.pod_state import PREEMPTED, PodState
 from webhook.policy.preemption.preemptor import EvictionPlan
@@ -169,8 +169,7 @@ class DevicePreemption:
 
         match await asyncio.to_thread(partial(next_step, reservation, state, decide)):
             case Evict(victims):
-                due = {each.uid: time.time() + each.grace + OVERDUE for each in victims}
-                if await nodes.write(with_victims(reservation, due)):
+                if await nodes.write(with_victims(reservation, victims, state)):
                     for victim in victims:
                         await self._evict(victim, reservation)
             case Keep(kept):

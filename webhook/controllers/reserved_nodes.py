@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from webhook.kube.client import Client, path
+from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, NotFound
-from webhook.objects.view import Tree, at, listed, mapped, view
+from webhook.objects.view import Tree, at, listed, mapped, read, view
 from webhook.policy.preemption.node_state import (
     FAILURES,
     RESERVATION,
@@ -52,6 +52,17 @@ class ReservedNodes:
     async def clear(self, name: str) -> None:
         """Take off a reservation that can't be read."""
         await self._take_off(name, None)
+
+    async def clear_all(self) -> int:
+        """Take off all reservations, whoever they are for; return how many nodes had one."""
+        pages, cleared = self._client.list_pages(path("v1", "nodes")), 0
+        async for raw in listed_objects(pages):
+            node = node_state(read(raw, SchedulableNode))
+            if node.reserved_for or node.reservation:
+                there = reservation_on(node)
+                await self._take_off(node.name, there.gang if there else None)
+                cleared += 1
+        return cleared
 
     async def _put(self, name: str, reservation: Reservation, *, again: bool = False) -> bool:
         def change(tree: Tree, state: NodeState) -> Tree | None:

@@ -9,12 +9,13 @@ Its state is on the nodes alone, so a new leader goes on with it:
    over. If the devices are free or a lower pod has them, the eviction was in vain.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
 
 from webhook.objects.refusal import Phrase
+from webhook.policy.devices import DeviceKey
 from webhook.policy.preemption.cluster_state import OVERDUE, ClusterState
 from webhook.policy.preemption.node_state import NodeState
 from webhook.policy.preemption.pod_state import PodState
@@ -37,7 +38,8 @@ MOST_FAILURES = 2
 class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The nodes for a preemptor, of which `name` is the first pod and `pods` are the uids.
 
-    `victims` are those that were evicted, with the time by which each has ended. Times are in seconds since 1970.
+    `victims` are those that were evicted, with the time by which each has ended, and `devices` are what they used.
+    Times are in seconds since 1970.
     """
 
     gang: str
@@ -48,6 +50,7 @@ class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     since: float
     until: float
     victims: Mapping[str, float] = msgspec.field(default_factory=dict)
+    devices: tuple[DeviceKey, ...] = ()
     freed_at: float | None = None
 
 
@@ -80,9 +83,16 @@ def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reserva
     )
 
 
-def with_victims(reservation: Reservation, due: Mapping[str, float]) -> Reservation:
-    """Return the reservation with pods that are evicted now, each with the time by which it has ended."""
-    return msgspec.structs.replace(reservation, victims={**reservation.victims, **due})
+def with_victims(reservation: Reservation, victims: Iterable[PodState], state: ClusterState) -> Reservation:
+    """Return the reservation with pods that are evicted now, and the devices that they use."""
+    due = {each.uid: state.now + each.grace + OVERDUE for each in victims}
+    used = (
+        key
+        for key, (claim, _) in state.inventory.holders.items()
+        if any(user.uid in due for user in claim.status.reserved_for)
+    )
+    devices = tuple(dict.fromkeys((*reservation.devices, *used)))
+    return msgspec.structs.replace(reservation, victims={**reservation.victims, **due}, devices=devices)
 
 
 class ReservationEnd(StrEnum):
@@ -185,14 +195,21 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    """Wait for the scheduler, and tell afterwards who has the devices."""
-    if reservation.freed_at is not None and state.now < reservation.freed_at + UNTIL_PLACED:
+    """Wait for the scheduler, and tell who got the devices: within a tier nobody is preferred."""
+    # 1. Another pod has some of them.
+    members = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
+    holders = [state.inventory.holders[key][0] for key in reservation.devices if key in state.inventory.holders]
+    users = {user.uid for claim in holders for user in claim.status.reserved_for} - set(reservation.pods)
+    if users:
+        priority = min(each.priority for each in members)
+        lower = any(uid in state.pods and state.pods[uid].priority < priority for uid in users)
+        return End(ReservationEnd.IN_VAIN if lower else ReservationEnd.TAKEN)
+
+    # 2. Nobody has, and the scheduler had its time.
+    if reservation.freed_at is None or state.now < reservation.freed_at + UNTIL_PLACED:
         return Wait()
-    nodes = frozenset(reservation.nodes)
-    judged = decide(reservation.gang, nodes)
-    if isinstance(judged, Phrase):
-        return End(ReservationEnd.IN_VAIN if judged.id == "preemption-devices-free" else ReservationEnd.TAKEN, judged)
-    return End(ReservationEnd.IN_VAIN if nodes.intersection(judged.nodes) else ReservationEnd.TAKEN)
+    judged = decide(reservation.gang, frozenset(reservation.nodes))
+    return End(ReservationEnd.IN_VAIN, judged if isinstance(judged, Phrase) else None)
 
 
 def may_reserve(nodes: int, there: Mapping[str, Reservation]) -> bool:

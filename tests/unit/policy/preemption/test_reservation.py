@@ -21,6 +21,7 @@ from webhook.policy.preemption.reservation import (
     may_reserve,
     next_step,
     reserve,
+    with_victims,
 )
 
 
@@ -148,13 +149,26 @@ def test_the_scheduler_has_its_time(cluster: DraCluster) -> None:
 )
 def test_another_pod_has_the_device(cluster: DraCluster, tier: str, outcome: ReservationEnd) -> None:
     """One of its own tier may: nobody is preferred within a tier. One of a lower tier tolerates everything."""
-    made = reserved(cluster, victims={"low": NOW}, freed_at=NOW - 40)
+    cluster.node("b", gpus=2)
+    cluster.running("beside", "b", "gpu-training", gpus=2)
+    made = with_victims(reserved(cluster), [cluster.state().pods["low"]], cluster.state())
+    assert [each.device for each in made.devices] == ["gpu-0"]
+    made = replace(made, freed_at=NOW)
     del cluster.pods["low"], cluster.claims["team-alpha/low-gpu"]
-    cluster.used.clear()
+    assert step(cluster, made) == Wait()
+    cluster.used["a"] = 0
     cluster.running("other", "a", tier)
-    ended = step(cluster, made)
-    assert isinstance(ended, End)
-    assert ended.outcome is outcome
+    assert step(cluster, made) == End(outcome), "at once: nothing is gained by waiting"
+
+
+def test_its_own_part_of_the_devices_is_no_reason_to_end(cluster: DraCluster) -> None:
+    """One pod of a gang has its node."""
+    made = with_victims(reserved(cluster), [cluster.state().pods["low"]], cluster.state())
+    made = replace(made, freed_at=NOW, pods=("high", "other"))
+    del cluster.pods["low"], cluster.claims["team-alpha/low-gpu"]
+    cluster.used["a"] = 0
+    cluster.running("other", "a", "gpu-training")
+    assert step(cluster, made) == Wait()
 
 
 def test_nodes_are_bounded(cluster: DraCluster) -> None:
