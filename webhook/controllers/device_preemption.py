@@ -80,17 +80,31 @@ class DevicePreemption:
                     async with await SchedulingView.of(self.client, self.policy) as view:
                         await view.wait_synced()
                         while self._is_wanted():
-                            await self._round(view)
-                            self._problem = ""
+                            await self._try_round(view)
                             await asyncio.sleep(ROUND)
-            except (ApiError, Refused) as error:
-                if told(error) != self._problem:  # said once: without a right it stays so
-                    log.warning("devices not preempted", {"error": told(error)})
-                self._problem = told(error)
+            except ApiError as error:
+                self._failed(str(error))
             except Exception:
                 log.exception("devices not preempted")
             self._reserved.clear()
             await asyncio.sleep(AGAIN)
+
+    async def _try_round(self, view: SchedulingView) -> None:
+        """Do nothing by what is not up to date, and go on where the API server refuses one write."""
+        if problems := view.problems():
+            self._failed(problems[0])
+            return
+        try:
+            await self._round(view)
+            self._problem = ""
+        except (ApiError, Refused) as error:
+            self._failed(told(error))
+
+    def _failed(self, problem: str) -> None:
+        """Say it once: without a right it stays so."""
+        if problem != self._problem:
+            log.warning("devices not preempted", {"error": problem})
+        self._problem = problem
 
     def samples(self) -> Iterator[tuple[tuple[str], float]]:
         """The nodes that are reserved now, by tier, as a metric has them."""

@@ -20,6 +20,7 @@ from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
 from webhook.policy.checkpoint.work_lost import LastSave
+from webhook.policy.preemption.reservation import ReservationEnd
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.gpus_now import UseOverTime
@@ -126,6 +127,9 @@ def work_beside(
         lambda tier, how: metrics.count(metric_table.RESERVATIONS, tier, how),
     )
     metrics.sample(metric_table.RESERVED_NODES, preempting.samples)
+    if active.current().device_preemption == "On":
+        for tier in active.current().tiers:
+            metrics.start(metric_table.RESERVATIONS, tier.name, ReservationEnd.IN_VAIN)
     writers = [each.run for each in (backstop, bounds, labels, publisher)] + [tells(each).run for each in SCHEDULERS]
     parts = [preempting.run, in_vain.run, told.run, watch.run, gpu_seconds.run, charged.held.run, charged.pending.run]
     return Beside(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
