@@ -63,6 +63,9 @@ def test_devices_that_come_free_one_after_the_other(busy: Busy) -> None:
     all_run(busy, "soon", "late")
     with busy.unrest():
         busy.create(busy.pod("high", "gpu-training", 2))
+        busy.installed.eventually(lambda: bool(busy.reserved()), "the reservation")
+        told = why(busy.installed, busy.namespace, "high")
+        assert f"{busy.node('a')} reserved for {busy.namespace}/high (gpu-training) until" in told
         seconds_until(lambda: not busy.on("late"), 40)
         assert not busy.on("soon")
         seconds_until(lambda: busy.on("high"), SOON)
@@ -131,6 +134,19 @@ def test_the_next_leader_goes_on(busy: Busy, when: str) -> None:
         busy.installed.restart()
         seconds_until(lambda: busy.on("high"), 60)
         seconds_until(lambda: not busy.reserved(), 10)
+
+
+def test_remove_ends_reservations(busy: Busy) -> None:
+    busy.add_nodes("a")
+    busy.create(busy.pod("low", "gpu-batch", grace=20))
+    all_run(busy, "low")
+    with busy.unrest():
+        busy.create(busy.pod("high", "gpu-training"))
+        busy.installed.eventually(lambda: bool(busy.reserved()), "the reservation")
+        with busy.installed.policy_with(preemption={"dra": "Remove"}):
+            seconds_until(lambda: not busy.reserved(), 15)
+            with pytest.raises(AssertionError):
+                seconds_until(lambda: bool(busy.reserved()), 12)
 
 
 def test_a_pod_that_is_gone_keeps_no_node(busy: Busy) -> None:
