@@ -24,7 +24,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from certs.ca_bundle import WebhookConfigurations
+from certs.configurations import WebhookConfigurations
 from certs.make import Lifetimes, Pair, canonical, key_pem, make_ca, make_leaf, names_of, pem, utc_now
 from certs.source import Bundle, CertificateError, Objects, Outdated, bundle_of
 

@@ -15,7 +15,7 @@ from localcluster.waiting import answers_ready, wait_until
 
 @dataclass(frozen=True)
 class Address:
-    """The webhook's loopback ports, what its paths begin with, and who it is to the API server."""
+    """The webhook's loopback ports, the secret with which its paths begin, and who it is to the API server."""
 
     port: int
     metrics_port: int
@@ -40,7 +40,7 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
     Values are the chart's own, such as preset="three-tier"; the mode is Enforce unless they name another.
     """
     whoami = cluster.kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}")
-    address = Address(*free_ports(3), secret=path_secret(cluster).read_text(), user=whoami.stdout)
+    address = Address(*free_ports(3), secret=secrets.token_hex(16), user=whoami.stdout)
     chosen = {"mode": "Enforce", "webhook": address.values, **values}
     command = ["upgrade", "--install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *command, "--values=-", input=json.dumps(chosen))
@@ -80,7 +80,6 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
         "--dns-name=127.0.0.1",
         f"--kubeconfig={cluster.kubeconfig}",
         f"--policy={policy_file(cluster)}",
-        f"--path-secret-file={path_secret(cluster)}",
         f"--cert-dir={cluster.folder / 'webhook-tls'}",
         "--log-format=console",
         *options,
@@ -90,14 +89,6 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
 def policy_file(cluster: Cluster) -> Path:
     """Where a webhook beside the cluster reads its policy."""
     return cluster.folder / "policy.yaml"
-
-
-def path_secret(cluster: Cluster) -> Path:
-    """Where a webhook beside the cluster reads what its paths begin with; made when it is asked for first."""
-    file = cluster.folder / "path-secret"
-    if not file.exists():
-        file.write_text(secrets.token_hex(16))
-    return file
 
 
 def installed_policy(cluster: Cluster) -> str:

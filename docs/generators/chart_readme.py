@@ -44,10 +44,6 @@ would be missing, and the chart refuses that by name. An upgrade keeps tenants w
 certificates. It is refused if it would delete tenants and the value `tenants` is not given. `helm rollback` brings back
 the tenants of its revision, and deletes those that were added to the values since.
 
-The webhook's path is a secret that upgrades keep. The first upgrade from a chart whose path was no secret changes it:
-do that upgrade in the mode `Warn`, or GPU pods are refused until the last old pod has gone. `helm template` and Argo CD
-need the value `webhook.pathSecret`.
-
 ## Uninstall
 
 <!-- not run: it is installed nowhere -->

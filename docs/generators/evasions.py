@@ -25,5 +25,5 @@ def _rows(attempts: Iterable[dict[str, str]]) -> Iterator[tuple[str, str]]:
     answers = [attempt["answer"] for attempt in found]
     for answer, same in groupby(sorted(found, key=lambda each: answers.index(each["answer"])), lambda it: it["answer"]):
         for number, attempt in enumerate(same):
-            told = "story" in attempt or answer.startswith("let in: ")
+            told = "story" in attempt or answer.startswith("admitted: ")
             yield attempt["attempt"], "the same" if number else answer if told else code(answer)

@@ -23,7 +23,6 @@ EVERYTHING = {
         "preemption": {"dra": "On"},
         "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
     },
-    "webhook": {"pathSecret": "no-cluster-is-asked-for-this"},
 }
 """The values with which the chart gives every right that it can give."""
 MANY = 8

@@ -55,7 +55,7 @@ STORIES = (
         "GpuTiersNotRegistered",
         {'gpu_tiers_webhook_configurations_registered{kind="ValidatingWebhookConfiguration"}': "1 0x1600"},
         "10m",
-        "ValidatingWebhookConfiguration of gpu-tiers is missing.",
+        "ValidatingWebhookConfiguration of gpu-tiers is missing or has no path.",
         {"kind": "ValidatingWebhookConfiguration"},
     ),
     Story(

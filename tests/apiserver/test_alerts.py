@@ -65,7 +65,7 @@ def test_a_webhook_configuration_that_somebody_deleted(installed: Installed, pro
     kubectl("delete", CONFIGURATION)
     try:
         summary = told(installed, prometheus, "GpuTiersNotRegistered")
-        assert summary == "ValidatingWebhookConfiguration of gpu-tiers is missing."
+        assert summary == "ValidatingWebhookConfiguration of gpu-tiers is missing or has no path."
     finally:
         del before["metadata"]["resourceVersion"], before["metadata"]["uid"]
         installed.api.create(before)

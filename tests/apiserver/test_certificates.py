@@ -15,7 +15,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from certs.ca_bundle import WebhookConfigurations
+from certs.configurations import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
 from certs.self_managed import CertificateSecret, Kept, SelfManaged, advance, data_of, kept_in
 from certs.source import Bundle, CertificateError, Objects, Outdated, apply
@@ -68,6 +68,20 @@ class Installed:
             for index in range(len(self.bundles(kind)))
         ]
         self.cluster.api.patch(f"{kind}/{self.name}", operations, form="json")
+
+    def call_a_service(self) -> None:
+        """Have each entry name a Service without a path, as the chart renders it."""
+        service = {"service": {"name": "gpu-tiers", "namespace": self.namespace}}
+        for kind in KINDS:
+            change = [
+                {"op": "replace", "path": f"/webhooks/{index}/clientConfig", "value": service} for index in (0, 1)
+            ]
+            self.cluster.api.patch(f"{kind}/{self.name}", change, form="json")
+
+    def paths(self) -> frozenset[str]:
+        """The distinct paths of the Service in both configurations."""
+        found = [each for kind in KINDS for each in self.cluster.api.get(f"{kind}/{self.name}")["webhooks"]]
+        return frozenset(each["clientConfig"]["service"].get("path", "") for each in found)
 
     def apply_configurations(self, port: int = 1) -> None:
         """Register a webhook on 127.0.0.1:`port` for ConfigMaps of this namespace alone."""
@@ -153,6 +167,18 @@ async def test_replicas_that_start_at_once_agree_on_one_ca(objects, installed):
     bundles = await asyncio.gather(*(replica.source.load() for replica in replicas))
     assert len(set(bundles)) == 1
     assert bundles[0].ca == installed.secret()["ca.crt"]
+
+
+async def test_replicas_that_start_at_once_agree_on_one_path_for_each_configuration(objects, installed, caplog):
+    installed.call_a_service()
+    replicas = [Replica(objects, installed) for _ in range(5)]
+    async with contextlib.AsyncExitStack() as stack:
+        await asyncio.gather(*(stack.enter_async_context(each.running()) for each in replicas))
+        await eventually(lambda: all(each.configurations.registered for each in replicas))
+        await eventually(lambda: {each.configurations.paths for each in replicas} == {installed.paths()})
+    assert {path[33:] for path in installed.paths()} == {"/mutate", "/validate"}
+    assert len(installed.paths()) == 2
+    assert "webhook not registered" not in caplog.text, "who wrote second reads what the first wrote"
 
 
 async def test_a_restart_makes_nothing_new(objects, installed):

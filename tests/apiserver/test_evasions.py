@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.builders.words import without_id
+
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
@@ -69,13 +71,13 @@ def said(error: str) -> str:
     """The sentence of a refusal, without kubectl's words before it and without what is new at each run."""
     last = error.strip().splitlines()[-1]
     sentence = re.sub(r"^Error from server \(\w+\): (error when creating \S+: )?(.*denied (the )?request: )?", "", last)
-    return sentence.replace("evasions", TENANT)
+    return without_id(sentence).replace("evasions", TENANT)
 
 
 def became(pod: Tree) -> str:
-    """What a pod is that was let in."""
+    """Return what an admitted pod became."""
     spec = pod["spec"]
-    return f"let in: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
+    return f"admitted: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
 
 
 def merged(base: Any, patch: Any) -> Any:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from installation.beside import path_secret
 from installation.readiness import wait_for_webhook
 from localcluster import Cluster, ControlPlane
 
@@ -117,7 +116,7 @@ def test_with_a_ca_of_clients_the_path_alone_opens_nothing(
 ) -> None:
     cluster, port = asks_for_a_certificate.cluster, asks_for_a_certificate.address.port
     review = review_of(gpu_pod("made-up", tier="gpu-batch"), namespace)
-    path = f"/{path_secret(cluster).read_text()}/validate"
+    path = f"/{asks_for_a_certificate.address.secret}/validate"
     for certificate in (None, "kubelet"):
         tls = tls_of(cluster)
         if certificate:

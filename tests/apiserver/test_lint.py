@@ -157,7 +157,7 @@ def test_a_rule_that_is_none(installed: Installed) -> None:
     answer = run(installed, "--ignore=no-such-rule")
     assert answer.exit_code == 2
     assert answer.stderr.startswith(
-        '--ignore: "no-such-rule" is no rule; the rules are boost-ignored, budget-shields-tier, '
+        '--ignore: "no-such-rule" is no rule; the rules are address-incomplete, boost-ignored, budget-shields-tier, '
     )
 
 

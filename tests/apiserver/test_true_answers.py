@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from localcluster.waiting import wait_until
+
 from .asking import running, why
 from .installed import Installed, gpu_job, gpu_pod
 from .queue import Line
@@ -59,3 +61,24 @@ def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
     told = why(installed, namespace, "job/train")
     assert "None of its pods is pending: 1 of 1 run." in told
     assert "refused" not in told
+
+
+def test_a_cronjob_whose_jobs_are_refused_says_why(installed: Installed, namespace: str, node: str) -> None:
+    """Its tier is taken from its tenant after it was applied, so that only its runs are refused."""
+    with installed.tenant_for(f"cron-{namespace}", namespace) as name:
+        run = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-training"}}, "spec": gpu_job("", 1, node)["spec"]}
+        spec = {"schedule": "* * * * *", "jobTemplate": run}
+        cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": spec}
+        answer = installed.create(cron, namespace)
+        assert answer.code == 0, answer.stderr
+        installed.tenant(name, namespace, maxTier="gpu-batch")
+        told = ""
+
+        def is_refused() -> bool:
+            nonlocal told
+            told = why(installed, namespace, "cronjob/nightly")
+            return "refused" in told
+
+        wait_until(is_refused, 90, "its first run", pause=3)
+        assert "gpu-training is not for tenant" in told
+        assert "There is room" not in told

@@ -14,6 +14,7 @@ from tests.builders.built import Built, Tree
 from tests.builders.counted_ledger import CountedLedger
 from tests.builders.pods import PodBuilder
 from tests.builders.policies import a_policy
+from tests.builders.words import without_id
 from webhook.admission import review
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Verdict
@@ -57,11 +58,11 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        return str(self.response.get("status", {}).get("message", ""))
+        return without_id(str(self.response.get("status", {}).get("message", "")))
 
     @property
     def warnings(self) -> list[str]:
-        return list(self.response.get("warnings", []))
+        return list(map(without_id, self.response.get("warnings", [])))
 
     @property
     def audit(self) -> dict[str, str]:

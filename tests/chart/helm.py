@@ -17,8 +17,6 @@ from . import renders
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "gpu-tiers"
 Manifest = dict[str, Any]
-SECRET = "path-that-the-tests-know-alone"  # noqa: S105
-"""What the paths begin with where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,6 @@ def helm(
 
     Without a program it is that of the Python environment. What this chart renders without a cluster is remembered.
     """
-    if arguments[0] == "template" and _runs_pods(values):
-        arguments = (*arguments, f"--set=webhook.pathSecret={SECRET}")
     if values is not None:
         arguments = (*arguments, "--values=-")
     command, text = [program or _program(), *arguments], yaml.safe_dump(values or {})
@@ -70,12 +66,6 @@ def _run(command: list[str], values: str, home: Path, kubeconfig: Path | None) -
         timeout=300,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
-
-
-def _runs_pods(values: Manifest | None) -> bool:
-    """Whether helm needs the path of the webhook, which it can't look up without a cluster."""
-    webhook = (values or {}).get("webhook", {})
-    return isinstance(webhook, dict) and not webhook.get("url") and webhook.get("pathSecret") is None
 
 
 def _program() -> str:

@@ -2,17 +2,15 @@
 
 import http.client
 import io
-import json
 import runpy
 import socket
 import ssl
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from .helm import CHART, SECRET
+from .helm import CHART
 
 PASSING = [
     ConnectionRefusedError("no pod is ready"),
@@ -24,34 +22,34 @@ PASSING = [
 
 
 class Connection:
-    """Fails as it is told, once each, and answers after that."""
+    """Fails as it is told, once each. After that it is ready, and answers a review with this status."""
 
-    def __init__(self, failures: Iterator[Exception]) -> None:
+    def __init__(self, failures: Iterator[Exception], status: int) -> None:
         self._failures = failures
+        self._status = status
 
-    def request(self, *_: object) -> None:
+    def request(self, _: str, path: str) -> None:
+        self._path = path
         for failure in self._failures:
             raise failure
 
     def getresponse(self) -> io.BytesIO:
-        answer = io.BytesIO(json.dumps({"response": {"allowed": True}}).encode())
-        answer.status = 200  # type: ignore[attr-defined]
+        answer = io.BytesIO()
+        answer.status = 200 if self._path == "/readyz" else self._status  # type: ignore[attr-defined]
         return answer
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def service(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of the chart's pod."""
     for name, value in {"SERVICE": "gpu-tiers", "CA": "ca", "WEBHOOK_PORT": "443", "METRICS_PORT": "8080"}.items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "path").write_text(SECRET)
-    monkeypatch.setenv("PATH_SECRET", str(tmp_path / "path"))
     monkeypatch.setattr(ssl, "create_default_context", lambda **_: None)
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, failures: Iterator[Exception]) -> None:
+def answering(monkeypatch: pytest.MonkeyPatch, failures: Iterator[Exception], status: int = 404) -> None:
     for kind in ("HTTPConnection", "HTTPSConnection"):
-        monkeypatch.setattr(http.client, kind, lambda *_, **__: Connection(failures))
+        monkeypatch.setattr(http.client, kind, lambda *_, **__: Connection(failures, status))
 
 
 @pytest.mark.usefixtures("service")
@@ -63,11 +61,22 @@ def test_what_passes_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not list(left)
 
 
-@pytest.mark.usefixtures("service")
-def test_what_stays_is_named_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
     monkeypatch.setattr(time, "sleep", lambda _: None)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+
+
+@pytest.mark.usefixtures("service", "impatient")
+def test_what_stays_is_named_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, (TimeoutError("timed out") for _ in range(1000)))
     with pytest.raises(SystemExit, match="/readyz: timed out"):
+        runpy.run_path(str(CHART / "files" / "ask.py"))
+
+
+@pytest.mark.usefixtures("service", "impatient")
+def test_a_webhook_that_answers_at_a_path_which_everybody_knows_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, iter(()), status=200)
+    with pytest.raises(SystemExit, match="/validate: answered 200, not 404"):
         runpy.run_path(str(CHART / "files" / "ask.py"))

@@ -65,3 +65,23 @@ def test_its_own_pods_meet_the_restricted_standard(release: Release, render: Ren
     assert "violates PodSecurity" in refused.stderr
     release.cluster.api.label("namespace/gpu-tiers", {"pod-security.kubernetes.io/enforce": None})
     release.cluster.api.delete("serviceaccount/gpu-tiers-open-gates", namespace="gpu-tiers")
+
+
+def test_an_upgrade_and_a_rollback_leave_what_the_replicas_wrote(release: Release) -> None:
+    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+
+    def entries() -> list[list[Manifest]]:
+        return [release.get(kind, CONFIGURATION)["webhooks"] for kind in kinds]
+
+    for kind, found in zip(kinds, entries(), strict=True):
+        written = [
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/{field}", "value": value}
+            for index in range(len(found))
+            for field, value in (("caBundle", "Q0E="), ("service/path", f"/{'0' * 32}/mutate"))
+        ]
+        release.cluster.api.patch(f"{kind}/{CONFIGURATION}", written, form="json")
+    before = entries()
+    release.upgrade(webhook={"url": ""}, mode="Enforce", logLevel="debug")
+    assert entries() == before
+    assert not release.run("rollback", "1").code
+    assert entries() == before

@@ -25,7 +25,7 @@ from localcluster.waiting import wait_until
 
 from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
 from .conftest import Render, wiped
-from .helm import CHART, SECRET, Manifest
+from .helm import CHART, Manifest
 from .release import Release
 from .test_match_conditions import podgroup_version
 from .test_objects import FLAVORS
@@ -37,7 +37,7 @@ TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 WORKLOAD = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
 QUEUED = f"{WORKLOAD.plural}.{WORKLOAD.group}"
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-BOUND, OWN, HELD = "gpu-tiers-ca-bundle", "gpu-tiers-own-account", "gpu-tiers-queued-status"
+BOUND, OWN, HELD = "gpu-tiers-own-configurations", "gpu-tiers-own-account", "gpu-tiers-queued-status"
 """What bounds the rights to patch its configurations, pods, and their status."""
 ALPHA: Manifest = {
     "name": "alpha",
@@ -57,13 +57,12 @@ class Webhook:
     page_port: int
     ca: Path
     log: Path
-    path_secret: Path
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
     def values(self) -> Manifest:
         """What the chart is told of it."""
-        return {"url": f"https://127.0.0.1:{self.port}", "pathSecret": SECRET}
+        return {"url": f"https://127.0.0.1:{self.port}/{'0' * 32}"}
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +80,7 @@ def webhook(
     assert namespace == "research"
     tmp_path = tmp_path_factory.mktemp("webhook")
     port, metrics_port, page_port = free_ports(3)
-    webhook = Webhook(port, metrics_port, page_port, tmp_path / "ca.crt", tmp_path / "log", tmp_path / "path")
-    webhook.path_secret.write_text(SECRET)
+    webhook = Webhook(port, metrics_port, page_port, tmp_path / "ca.crt", tmp_path / "log")
     release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook=webhook.values)
     rights = [each for each in render(policy=FLAVORS) if is_of_its_rights(each)]
     release.cluster.api.apply(*rights)
@@ -114,7 +112,7 @@ def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator["subpr
     command = [str(Path(sys.executable).parent / "gpu-tiers"), "serve", "--host=127.0.0.1", "--dns-name=127.0.0.1"]
     command += [f"--policy={folder / 'policy.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}"]
     command += [f"--port={webhook.port}", f"--metrics-port={webhook.metrics_port}"]
-    command += [f"--page-tls-port={webhook.page_port}", f"--path-secret-file={webhook.path_secret}"]
+    command += [f"--page-tls-port={webhook.page_port}"]
     with webhook.log.open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             yield process
@@ -162,6 +160,9 @@ def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namesp
 
 TAKEN_OVER = {
     "called elsewhere": [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": {"url": "https://x.example"}}],
+    "called at another path": [
+        {"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": f"https://127.0.0.1/{'1' * 32}/mutate"}
+    ],
     "asked about everything": [{"op": "replace", "path": "/webhooks/0/rules/0/resources", "value": ["*/*"]}],
     "asked without a condition": [{"op": "remove", "path": "/webhooks/0/matchConditions"}],
     "asked everywhere": [{"op": "remove", "path": "/webhooks/0/namespaceSelector"}],
@@ -188,7 +189,7 @@ def test_of_its_configurations_it_may_change_ca_bundle_and_nothing_else(release:
         asked = {"form": "json", "user": ACCOUNT, "dry_run": True, "check": False}
         return release.cluster.api.patch(f"{kind}/zz-gpu-tiers", operations, **asked).stderr
 
-    refusal = "the webhook's own account may change caBundle and nothing else"
+    refusal = "the webhook's own account may change caBundle and its secret path, and nothing else"
     for what, operations in TAKEN_OVER.items():
         assert refusal in patched(*operations), what
     again = {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}
@@ -445,13 +446,12 @@ def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:
         "WEBHOOK_PORT": str(webhook.port),
         "METRICS_PORT": str(webhook.metrics_port),
         "CA": str(webhook.ca),
-        "PATH_SECRET": str(webhook.path_secret),
     }
     script = (CHART / "files" / "ask.py").read_text()
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=os.environ | asking, capture_output=True, text=True, check=False, timeout=60)
     assert not done.returncode, done.stdout + done.stderr
-    assert "/validate 200" in done.stdout
+    assert "/validate 404 not found" in done.stdout
 
 
 def test_an_upgrade_does_not_disturb_a_webhook_that_answers(release: Release, webhook: Webhook) -> None:

@@ -15,7 +15,7 @@ from webhook.server.endpoint import Limits
 from webhook.server.listener import Drain
 
 from .conftest import Render
-from .helm import SECRET, Chart, Manifest
+from .helm import Chart, Manifest
 from .test_values import container, pod_spec, pod_specs
 
 FIRST_CALL, SECOND_CALL = "pods.mutate.gpu-tiers.dev", "pods-again.mutate.gpu-tiers.dev"
@@ -39,7 +39,7 @@ def test_each_entry_is_bounded_and_honest_about_dry_run(chart: Chart, kind: str)
         assert entry["matchPolicy"] == "Equivalent", name
         assert entry["timeoutSeconds"] <= 5, name
         assert entry["admissionReviewVersions"] == ["v1"], name
-        assert "caBundle" not in entry["clientConfig"], name
+        assert list(entry["clientConfig"]) == ["service"], name
 
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
@@ -65,9 +65,7 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
     for name, entry in entries.items():
         assert entry["reinvocationPolicy"] == ("Never" if name == SECOND_CALL else "IfNeeded")
         assert entry["rules"][0]["operations"] == ["CREATE"]
-        assert entry["clientConfig"]["service"] == {
-            "name": "gpu-tiers", "namespace": "gpu-tiers", "path": f"/{SECRET}/mutate", "port": 443,
-        }  # fmt: skip
+        assert entry["clientConfig"]["service"] == {"name": "gpu-tiers", "namespace": "gpu-tiers", "port": 443}
 
 
 def test_a_pod_is_sent_a_second_time_only_where_pods_are_patched(render: Render, chart: Chart) -> None:

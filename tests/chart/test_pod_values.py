@@ -109,8 +109,8 @@ def test_what_is_added_to_the_pod_stands_beside_what_the_chart_needs(render: Ren
     assert (webhook["args"][-1], proxy["name"]) == ("--lease-seconds=30", "proxy")
     assert [each["name"] for each in webhook["env"]] == ["POD_NAMESPACE", "POD_NAME", "POD_IP", "HTTPS_PROXY"]
     assert webhook["envFrom"] == EXTRA["extraEnvFrom"]
-    assert [each["name"] for each in webhook["volumeMounts"]] == ["policy", "tls", "path", "tmp", "ca"]
-    assert [each["name"] for each in spec["volumes"]] == ["policy", "tls", "path", "tmp", "ca"]
+    assert [each["name"] for each in webhook["volumeMounts"]] == ["policy", "tls", "tmp", "ca"]
+    assert [each["name"] for each in spec["volumes"]] == ["policy", "tls", "tmp", "ca"]
     assert [each["name"] for each in spec["initContainers"]] == ["wait"]
     assert (spec["runtimeClassName"], spec["dnsConfig"]) == ("gvisor", EXTRA["dnsConfig"])
 

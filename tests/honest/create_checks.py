@@ -202,7 +202,7 @@ class CreateChecks:
 
 
 def _about(text: str) -> str:
-    for words in (CANT_START, "are queued", "is queued", "run as", "let in", "has no room"):
+    for words in (CANT_START, "are queued", "is queued", "run as", "is admitted", "has no room"):
         if words in text:
             return f"[{words}]"
     return "[asks for]" if "asks for" in text else ""

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.builders import Tree, a_deployment, a_pod, a_podgroup, a_pytorchjob, a_scheduling_workload
+from tests.builders.words import told
 from tests.builders.world import World
 from webhook.objects.refusal import Refused
-from webhook.sentences.sentence import told
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import Tree, a_policy
+from tests.builders.words import sentence
 from tests.workloads.golden.files import FOLDER
 from webhook.cli.manifests.documents import Document, documents
 from webhook.cli.manifests.finding import Finding
@@ -13,7 +14,6 @@ from webhook.cli.manifests.judge import cluster_of, judge_at
 from webhook.objects.view import steps, with_at
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 from webhook.policy.workloads.templates import own_templates
-from webhook.sentences.sentence import sentence
 
 LABEL = "gpu-tiers.dev/tier"
 TIERS = ("gpu-serving", "gpu-batch", "gpu-interactive", "gpu-training")

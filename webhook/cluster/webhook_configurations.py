@@ -32,6 +32,7 @@ class ServiceReference(View, frozen=True):
 
     name: str = ""
     namespace: str = ""
+    path: str = ""
 
 
 class ClientConfig(View, frozen=True):

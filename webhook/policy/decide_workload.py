@@ -330,13 +330,14 @@ def growth_told(
 
 def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, reserved: Usage) -> Applied:
     return Applied(
-        what=f"this {decision.own.kind}",
+        what=f"{'each pod of ' if decision.own.row.while_queued.on_every_node else ''}this {decision.own.kind}",
         usage=usage,
         reserved=reserved,
         tiers=acceptable(decision.decisions[0].tier_request),
         smallest=decision.smallest,
         can_wait=not (tenant.has_queue and decision.names_node),
         recurs=decision.own.row.recurs,
+        whole=decision.gang is not None,
     )
 
 

@@ -37,7 +37,13 @@ _OTHER_WARNINGS = {**OF_SETTING_UP, **WITHOUT_ID}
 
 
 def sentence(phrase: Phrase) -> str:
-    """The sentence, on one line. A refusal begins with the place of the field that it is about."""
+    """Return the sentence, on one line. It ends with the id of the refusal that it tells, in brackets."""
+    refusal = phrase if isinstance(phrase, Refusal) else phrase.get("refusal")
+    return f"{_words(phrase)} [{refusal.id}]" if isinstance(refusal, Refusal) else _words(phrase)
+
+
+def _words(phrase: Phrase) -> str:
+    """Return the sentence without the id of a refusal. A refusal begins with the field that it is about."""
     if isinstance(phrase, Refusal):
         field = f"{phrase.field}: " if phrase.field else ""
         return " ".join(f"{phrase.place}{field}{_filled(REFUSALS[phrase.id], phrase)}".split())
@@ -102,7 +108,7 @@ def _in_text(value: object) -> object:
     if isinstance(value, Decimal):
         return _Number(value)
     if isinstance(value, Phrase):
-        return sentence(value)
+        return _words(value)
     if isinstance(value, tuple):
         return _Listed(str(_in_text(each)) for each in value)
     return _Text(value)

@@ -4,9 +4,10 @@ import asyncio
 import gc
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
-from certs.ca_bundle import WebhookConfigurations
+from certs.configurations import WebhookConfigurations
 from certs.make import service_names
 from certs.self_managed import CertificateSecret, SelfManaged
 from certs.source import CertificateFiles, CertificateSource, Objects
@@ -40,7 +41,7 @@ from webhook.server.tls import CertificateObjects, LiveCertificate
 
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
-    callers = Callers.told_by(settings.path_secret_file, settings.client_ca, tuple(settings.client_names or ()))
+    callers = Callers.told_by(settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
@@ -67,7 +68,7 @@ async def run(settings: Settings) -> None:
             drain = Drain()
             drain.on_signals()
             webhooks = Webhooks(cluster, charged.ledger, active.current, beside.recorder)
-            checks = _checks(cluster.known, certificate)
+            checks = _checks(cluster.known, certificate, configurations)
             page = page_sources(
                 settings,
                 cluster,
@@ -89,7 +90,7 @@ async def run(settings: Settings) -> None:
                         marked("validate", webhooks.validate, mark),
                         certificate,
                         admission,
-                        callers=callers,
+                        callers=replace(callers, paths=lambda: configurations.paths),
                     ),
                     ObservabilityPort(checks, observability),
                     metrics,
@@ -157,12 +158,14 @@ def _marks(settings: Settings, active: ActivePolicy, known: Watched, certificate
     return mark
 
 
-def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:
+def _checks(known: Watched, certificate: LiveCertificate, configurations: WebhookConfigurations) -> Mapping[str, Check]:
     """Return the checks of /readyz. A policy is always active once the process serves."""
 
+    no_path = "the webhook configurations, which name the path of reviews, have not been read yet"
     unread, expired = "not everything has been read from the API server yet", "the serving certificate has expired"
     return {
         "policy": lambda: None,
         "caches": lambda: None if known.synced else unread,
+        "path": lambda: None if configurations.read else no_path,
         "certificates": lambda: expired if certificate.bundle.not_after.timestamp() <= time.time() else None,
     }

@@ -9,10 +9,10 @@ and be told as a verdict.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hmac import compare_digest
 from pathlib import Path
 from time import perf_counter
@@ -72,8 +72,6 @@ class Limits(msgspec.Struct, frozen=True):
 
 log = logging.getLogger(__name__)
 
-_SECRET = re.compile(r"[a-z0-9][a-z0-9-]{24,61}[a-z0-9]")
-"""The API server takes nothing else for part of a webhook's path. 26 random characters of these are 128 bits."""
 WEBHOOKS = ("/mutate", "/validate")
 
 
@@ -81,38 +79,31 @@ WEBHOOKS = ("/mutate", "/validate")
 class Callers:
     """The proof that a caller needs. With nothing set anybody may ask, at paths that everybody knows."""
 
-    secret: str = ""
-    """What the paths begin with, such as /SECRET/mutate."""
+    paths: Callable[[], Collection[str]] = lambda: WEBHOOKS
+    """Where reviews may be asked for now. A path ends with the webhook that answers, such as /SECRET/mutate."""
     ca: str | None = None
     """PEM of the CA of their client certificates."""
     names: frozenset[str] = frozenset()
     """Names of which such a certificate must bear one; without any it may bear what it likes."""
 
-    @cached_property
-    def _paths(self) -> Mapping[str, bytes]:
-        """The path at which each webhook is asked."""
-        return {webhook: (f"/{self.secret}{webhook}" if self.secret else webhook).encode() for webhook in WEBHOOKS}
-
     @classmethod
-    def told_by(cls, secret: Path | None, ca: Path | None, names: tuple[str, ...]) -> Self:
-        """Read these files. Raises ConfigError."""
+    def told_by(cls, ca: Path | None, names: tuple[str, ...]) -> Self:
+        """Read this file. Raises ConfigError."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
-        path, certificates = _text_of(secret).strip() if secret else "", _text_of(ca) if ca else None
-        if secret and not _SECRET.fullmatch(path):
-            raise ConfigError(str(secret), ["must hold 26 to 63 small letters, digits or -, and nothing else"])
+        certificates = _text_of(ca) if ca else None
         if certificates is not None:
             try:
                 load_pem_x509_certificates(certificates.encode())
             except ValueError:
                 raise ConfigError(str(ca), ["must hold certificates in PEM"]) from None
-        return cls(path, certificates, frozenset(names))
+        return cls(ca=certificates, names=frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
         """Return the webhook at this path; None for a caller who does not know where reviews are asked for."""
-        # compare_digest, and for both: a guess takes the same time however much of it is right.
-        found = [webhook for webhook, here in self._paths.items() if compare_digest(here, path)]
-        return found[0] if found else None
+        # compare_digest, and for all: a guess takes the same time however much of it is right.
+        found = [named for named in self.paths() if compare_digest(named.encode(), path)]
+        return f"/{found[0].rpartition('/')[2]}" if found else None
 
     def admits(self, certificate: dict[str, Any] | None) -> bool:
         """Tell whether a client with this certificate may ask, as ssl.SSLObject.getpeercert has it.

@@ -7,7 +7,7 @@ from importlib import metadata
 from itertools import product
 from typing import Literal, get_args
 
-from certs.ca_bundle import WebhookConfigurations
+from certs.configurations import WebhookConfigurations
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS
 from webhook.config.active_policy import ActivePolicy

@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from certs.ca_bundle import WebhookConfigurations
+from certs.configurations import WebhookConfigurations
 from webhook.cluster.listed import gpu_nodes, plugins_by_node, resource_slices, supply_of
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
@@ -152,7 +152,7 @@ def health_of(
     return found | {
         "policy": f"{standing}: {problem}" if problem else "",
         "watches": "; ".join(cluster.problems()),
-        "webhook configurations": "; ".join(f"no {kind}: {lacks}" for kind, lacks in unasked),
+        "webhook configurations": "; ".join(f"{kind} missing or without a path: {lacks}" for kind, lacks in unasked),
     }
 
 

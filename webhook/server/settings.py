@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True):
         "/etc/gpu-tiers/policy.yaml"
     )
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0"
-    port: Annotated[int, typer.Option(min=1, max=65535, help="HTTPS port of /mutate and /validate.")] = 9443
+    port: Annotated[int, typer.Option(min=1, max=65535, help="HTTPS port of reviews.")] = 9443
     metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="HTTP port of probes and metrics.")] = 8080
     page_port: Annotated[
         int | None,
@@ -96,12 +96,6 @@ class Settings(msgspec.Struct, frozen=True):
     prometheus_ca_file: Annotated[
         Path | None, typer.Option(help="PEM file of its CA. Without it, the system's CAs.")
     ] = None
-    path_secret_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with what the paths begin with, as /SECRET/mutate, so that only the API server knows them."
-        ),
-    ] = None
     client_ca: Annotated[
         Path | None,
         typer.Option(help="PEM file of a CA. Only clients with a certificate from it may ask for reviews."),
@@ -125,7 +119,9 @@ class Settings(msgspec.Struct, frozen=True):
     secret: Annotated[str, typer.Option(help="With self-managed: Secret for the CA and the certificate.")] = (
         "gpu-tiers-tls"  # noqa: S105
     )
-    configuration: Annotated[str, typer.Option(help="Name of both webhook configurations.")] = "zz-gpu-tiers"
+    configuration: Annotated[
+        str, typer.Option(help="Name of both webhook configurations. Reviews are answered at the paths that they name.")
+    ] = "zz-gpu-tiers"
     ceilings: Annotated[
         str, typer.Option(help="ConfigMap, in the namespace, from which the API server reads tenants' ceilings.")
     ] = "gpu-tiers-ceilings"

@@ -51,7 +51,6 @@ ports.{{ $name }}: {{ $port }} is ports.{{ . }} already; give each a port of its
 policy: policy
 certificates: certificates.source
 cert-dir: certificates.source
-path-secret-file: webhook.pathSecret
 client-ca: webhook.clientCA
 client-name: webhook.clientNames
 service: fullnameOverride
@@ -108,7 +107,7 @@ podLabels: {{ $label }} is {{ has $label $own | ternary "set by the chart" "in c
 {{- end -}}
 
 {{- define "gpu-tiers.ownNamesProblems" -}}
-{{- $own := dict "extraEnv" (list "POD_NAMESPACE" "POD_NAME") "extraVolumes" (list "policy" "tls" "path" "tmp") "extraContainers" (list "webhook") "extraInitContainers" (list "webhook") -}}
+{{- $own := dict "extraEnv" (list "POD_NAMESPACE" "POD_NAME") "extraVolumes" (list "policy" "tls" "tmp") "extraContainers" (list "webhook") "extraInitContainers" (list "webhook") -}}
 {{- range $value, $names := $own -}}
 {{- range $index, $each := get $.Values $value | default list -}}
 {{- if has $each.name $names }}

@@ -17,17 +17,17 @@ annotations:
 {{/*
 The address that the API server calls, and the namespaces that are exempt. Takes {root, path, timeoutSeconds: what it may
 have at most}.
-Without a value caBundle is absent: the webhook or cert-manager writes it, and a diff against the cluster stays empty.
+The webhook writes the secret path of its Service. Without a value caBundle is absent too: the webhook or cert-manager
+writes it. So every render is the same, and a diff against the cluster stays empty.
 */}}
 {{- define "gpu-tiers.entry" -}}
 clientConfig:
   {{- if .root.Values.webhook.url }}
-  url: {{ trimSuffix "/" .root.Values.webhook.url }}{{ include "gpu-tiers.secretPath" . }}
+  url: {{ trimSuffix "/" .root.Values.webhook.url }}{{ .path }}
   {{- else }}
   service:
     name: {{ include "gpu-tiers.fullname" .root }}
     namespace: {{ .root.Release.Namespace }}
-    path: {{ include "gpu-tiers.secretPath" . }}
     port: 443
   {{- end }}
   {{- with .root.Values.certificates.caBundle }}

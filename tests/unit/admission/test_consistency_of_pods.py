@@ -33,7 +33,11 @@ async def test_a_field_that_another_webhook_changed_after_us(changed: Tree, sent
     answer = await world.validate(pod)
     assert not answer.allowed
     assert answer.sentence.startswith(f"tier gpu-batch was not applied ({sentence})")
-    assert answer.response["status"] == {"code": 403, "reason": "Forbidden", "message": answer.sentence}
+    assert answer.response["status"] == {
+        "code": 403,
+        "reason": "Forbidden",
+        "message": f"{answer.sentence} [tier-not-applied]",
+    }
 
 
 async def test_a_pod_that_the_mutating_webhook_never_saw() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.builders import Tree, a_deployment, a_pod, a_tenant
+from tests.builders.words import sentence
 from tests.builders.world import World
 from webhook.admission import review
 from webhook.admission.review import TOO_LARGE
-from webhook.sentences.sentence import sentence
 
 MOST_CALLS = 110_000
 """Of functions, by both webhooks together: two for each of 50,000 parts, some 20 ms."""

@@ -71,7 +71,7 @@ async def test_warn_patches_and_turns_a_refusal_to_a_warning() -> None:
         "would be refused: tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8. "
         "Would fit: gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
     )
-    assert answer.audit["would-refuse"] in warning
+    assert answer.audit["would-refuse"] == f"{warning.removeprefix('would be refused: ')} [too-large]"
 
 
 async def test_enforce_refuses() -> None:

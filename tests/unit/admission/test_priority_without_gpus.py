@@ -13,10 +13,10 @@ from tests.builders import (
     a_tenant,
     a_workload,
 )
+from tests.builders.words import sentence
 from tests.builders.world import World
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import PriorityClass
-from webhook.sentences.sentence import sentence
 
 ALPHA = a_tenant(maxTier="gpu-serving")
 CPU_POD = a_pod().running("coordinator")
@@ -129,7 +129,7 @@ async def test_audit_records_it_and_says_nothing() -> None:
     answer = await world.create(CRITICAL)
     assert answer.allowed
     assert answer.warnings == []
-    assert answer.audit == {"would-refuse": SENTENCE}
+    assert answer.audit == {"would-refuse": f"{SENTENCE} [class-above-ceiling]"}
     _, _, verdict, mode = world.records[-1]
     assert verdict.refusal is not None
     assert (sentence(verdict.refusal), verdict.tenant, mode) == (SENTENCE, "alpha", Mode.Audit)

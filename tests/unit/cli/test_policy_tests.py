@@ -26,7 +26,7 @@ NOTEBOOK = f"""\
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TOO_LARGE = (
     "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: gpu-batch. "
-    "See TenantQuota/alpha."
+    "See TenantQuota/alpha. [too-large]"
 )
 
 

@@ -70,7 +70,7 @@ def finding(verdict: Verdict, *pods: Finding) -> Finding:
 def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
     """Of a tenant that uses 10 of 8, one of which the pod holds that is replaced."""
     now, in_its_place = finding(over_quota(10)), finding(over_quota(9))
-    told = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1."
+    told = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1. [over-quota]"
     assert refusal_of(told_of_next(now, in_its_place), booked=False) == told
     of_job = told_of_next(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
     assert refusal_of(of_job, booked=False) == told

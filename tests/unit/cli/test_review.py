@@ -26,7 +26,7 @@ def test_a_line_of_json_says_all_that_a_script_asks() -> None:
     assert found["step"] == "workload-type"
     assert found["message"] == (
         "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: gpu-batch. "
-        "See TenantQuota/alpha."
+        "See TenantQuota/alpha. [too-large]"
     )
     pods = found["pods"]
     assert isinstance(pods, list)
@@ -163,7 +163,7 @@ def test_a_deployment_without_gpus_hears_of_its_class_what_its_pods_would() -> N
         "Deployment team-beta/coordinator (standard input:2)\n  tier: -\n  type: unknown\n"
         "  refused: spec.template.spec.priorityClassName: system-cluster-critical (2000000000) is above the ceiling of "
         "tenant beta; "
-        "its pods may have a class of value 800 at most, or none. See TenantQuota/beta.\n\n"
+        "its pods may have a class of value 800 at most, or none. See TenantQuota/beta. [class-above-ceiling]\n\n"
     )
     (elsewhere,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("team-beta", "kube-system"))
     assert elsewhere["allowed"]

@@ -37,7 +37,7 @@ def test_a_workload_is_counted_by_the_template_beside_it() -> None:
     job, _ = findings("-f", "-", *WORLD, stdin=f"{JOB}---{TEMPLATE}")
     assert job["message"] == (
         "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: gpu-batch. "
-        "See TenantQuota/alpha."
+        "See TenantQuota/alpha. [too-large]"
     )
 
 
@@ -62,7 +62,7 @@ def test_without_the_template_a_person_reads_what_is_missing() -> None:
         "  warning: ResourceClaimTemplate/gpus is not among the objects given, so GPUs that it may ask for are not "
         "counted; the pods are refused until it can be read\n"
         "  its pod refused: ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't "
-        "choose a tier\n\n"
+        "choose a tier [unreadable]\n\n"
     )
 
 

@@ -97,7 +97,10 @@ def test_a_manifest_that_no_api_server_takes_is_refused() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
     result = CliRunner().invoke(app, ["review", "-f", "-", "-o", "json"], input=yaml.safe_dump(pod))
     found = json.loads(result.stdout)
-    assert (result.exit_code, found["message"]) == (1, "spec.containers[0].command: expected a list, got text")
+    assert (result.exit_code, found["message"]) == (
+        1,
+        "spec.containers[0].command: expected a list, got text [wrong-type]",
+    )
 
 
 def test_a_client_of_what_has_the_gpus_asks_for_none() -> None:
@@ -200,4 +203,4 @@ def test_a_claim_that_names_nothing_is_told_what_to_write() -> None:
     code, out, _ = review("-", stdin=OF_KUBERNETES % ("v1", "Pod", spec))
     assert code == 1
     said = 'spec.resourceClaims: "gpu" names no claim; write resourceClaimTemplateName or resourceClaimName'
-    assert f"  refused: {said}\n" in out
+    assert f"  refused: {said} [claim-of-nothing]\n" in out

@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
 from webhook.policy.workloads.claims import Claim, ClaimTemplate, devices_of
 from webhook.policy.workloads.workload import Devices
-from webhook.sentences.sentence import told
 
 
 def devices(*requests: dict) -> list[Devices]:

@@ -20,7 +20,9 @@ from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 
-NO_ROOM = "tenant alpha: the total allows 1 GPU; this pod asks for 2. Would fit: no tier. See TenantQuota/alpha."
+NO_ROOM = (
+    "tenant alpha: the total allows 1 GPU; this pod asks for 2. Would fit: no tier. See TenantQuota/alpha. [too-large]"
+)
 
 
 class Story(World):
@@ -114,7 +116,7 @@ async def test_a_mistake_is_no_matter_of_the_tenants_quota() -> None:
     jobset, job = jobset_of_one_job()
     async with Story(jobset, job, a_tenant().allowing("9")).running() as story:
         answer = await story.create(a_pod().asking().of_tier("gpu-gold").owned_by(job))
-        assert await story.settled() == {"JobSet/ranker": [("Refused", 1, answer.sentence)]}
+        assert await story.settled() == {"JobSet/ranker": [("Refused", 1, f"{answer.sentence} [unknown-tier]")]}
 
 
 async def test_a_refused_update_of_a_job_that_a_controller_sends() -> None:
@@ -126,7 +128,7 @@ async def test_a_refused_update_of_a_job_that_a_controller_sends() -> None:
         answer = await story.update(job, larger, **by_kueue)
         assert "this Job asks for 4 in all" in answer.sentence
         events = await story.settled()
-        assert events["Job/train"] == [("OverQuota", 1, answer.sentence)]
+        assert events["Job/train"] == [("OverQuota", 1, f"{answer.sentence} [too-large]")]
         assert events["TenantQuota/alpha"][0][2].startswith("Job/train in team-alpha: tenant alpha: the total allows 2")
 
         grown = inner.having("spec.parallelism", 4)

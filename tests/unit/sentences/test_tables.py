@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import webhook
-from webhook.sentences.sentence import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal
+from webhook.sentences.sentence import OF_SETTING_UP, PARTS, REFUSALS, WARNINGS, WITHOUT_ID, sentence
 
+NO_TIER = Refusal(Reason.UNKNOWN_TIER, "unknown-tier", name="gold", tiers="gpu-batch")
 ROOT = Path(webhook.__file__).parent
 OF_WARNINGS = {**WARNINGS, **OF_SETTING_UP, **WITHOUT_ID}
 TABLES: Mapping[str, Mapping[str, str]] = {
@@ -62,3 +64,11 @@ def test_each_text_is_of_a_value_that_is_made() -> None:
     texts = {each.value for _, tree in trees() for each in ast.walk(tree) if isinstance(each, ast.Constant)}
     known = {*REFUSALS, *OF_WARNINGS, *PARTS}
     assert sorted(known - texts) == []
+
+
+@pytest.mark.parametrize(
+    "phrase", [Phrase("as-told", text="it"), AdmissionWarning("would-be-refused", refusal=NO_TIER), NO_TIER]
+)
+def test_a_sentence_ends_with_the_id_of_the_refusal_that_it_tells(phrase: Phrase) -> None:
+    """A warning of what would be refused too; its own id stands at its beginning."""
+    assert sentence(phrase).endswith(" [unknown-tier]") == (phrase.id != "as-told")

@@ -5,17 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from certs.ca_bundle import KINDS, Seen
+from certs.configurations import KINDS, Seen
 from webhook.server.page_ports import health_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MUTATING, VALIDATING = KINDS
-NOTHING_REFUSED = "no ValidatingWebhookConfiguration: nothing is refused, and no quota holds"
+UNTIERED = "MutatingWebhookConfiguration missing or without a path: no pod gets a tier"
+NOTHING_REFUSED = "ValidatingWebhookConfiguration missing or without a path: nothing is refused, and no quota holds"
 
 
 def told(*there: str) -> str:
     """Of a cluster in which these configurations are there."""
-    seen = {kind: Seen({"webhooks": [{}]} if kind in there else None, NOW) for kind in KINDS}
+    entry = {"clientConfig": {"url": "https://gpu-tiers.example.com/x/validate"}}
+    seen = {kind: Seen({"webhooks": [entry]} if kind in there else None, NOW) for kind in KINDS}
     cluster, active = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
     found = health_of({}, cluster, SimpleNamespace(seen=seen), active)  # type: ignore[arg-type]
     return found["webhook configurations"]
@@ -31,11 +33,11 @@ def told(*there: str) -> str:
         ),
         (
             (VALIDATING,),
-            "no MutatingWebhookConfiguration: no pod gets a tier, and in Enforce GPU pods are refused",
+            f"{UNTIERED}, and in Enforce GPU pods are refused",
         ),
         (
             (),
-            f"no MutatingWebhookConfiguration: no pod gets a tier; {NOTHING_REFUSED}",
+            f"{UNTIERED}; {NOTHING_REFUSED}",
         ),
     ],
 )

@@ -60,10 +60,10 @@ async def test_more_is_denied_in_the_name_of_the_review(mode: Mode) -> None:
     answer = announced.json()["response"]
     assert answer["uid"] == allowed()["uid"]
     if mode is Mode.Enforce:
-        assert answer["status"] == {"code": 403, "reason": "Forbidden", "message": TOO_LARGE}
+        assert answer["status"] == {"code": 403, "reason": "Forbidden", "message": f"{TOO_LARGE} [unread]"}
     else:
         assert answer["allowed"]
-        assert answer.get("warnings", []) == ([f"would be refused: {TOO_LARGE}"] if mode is Mode.Warn else [])
+        assert answer.get("warnings", []) == ([f"would be refused: {TOO_LARGE} [unread]"] if mode is Mode.Warn else [])
 
 
 async def test_a_stricter_namespace_refuses_by_its_name_in_the_reviews_beginning() -> None:

@@ -35,7 +35,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     `what` is what a sentence calls it. Without `usage`, which is that without the claims that its pods share, only the
     limits count: at an update the workload's own pods are among those that use a row. `reserved` is the part of each
     row's usage that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its
-    smallest pod. `can_wait`: its pods may are queued. `recurs`: later runs make them.
+    smallest pod. `can_wait`: its pods may be queued. `recurs`: later runs make them.
+    `whole`: its pods start together or not at all.
     """
 
     what: str
@@ -45,6 +46,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     smallest: Decimal = Decimal(0)
     can_wait: bool = True
     recurs: bool = False
+    whole: bool = False
 
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
@@ -168,7 +170,7 @@ def whole_fit(
 
     A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
     templates run together. `wished` are all charges, where these are the fewest that it runs with. What is `booked` is
-    told there that it has no room now. Pods that can't are queued are refused for now.
+    told there that it has no room now. Pods that can't be queued are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
@@ -182,8 +184,9 @@ def whole_fit(
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
         elif usage is not None and not booked and used + charge.gpus > row.hard:
-            none = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
-            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start="none" if none else "not all"))
+            full = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+            starts = "none" if applied.whole or full else "not all"
+            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
     return Fit(None, tuple(warnings))
 
 
@@ -210,6 +213,7 @@ def _no_room(
     """The warning of pods that will be refused, wait, or use more than the quota, until others of the tenant end."""
     refused, over, waits = _RUN if applied.recurs else said
     now = over if tenant.on_exceed == "Warn" else refused
+    who = "all-queued" if start == "none" else "some-queued"
     return AdmissionWarning(
         waits if applied.can_wait and tenant.holds_on(charge.tier, charge.flavor) else now,
         tenant=tenant.name,
@@ -220,6 +224,7 @@ def _no_room(
         what=applied.what,
         gpus=charge.gpus,
         start=start,
+        queued=Phrase(who),
     )
 
 

@@ -42,15 +42,17 @@ def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(each), f"its binding says {some_of(sorted(each.actions))}, not Deny")
 
 
-@rule("ca-bundle-empty", Severity.ERROR, "configurations", line="registered")
-def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find webhooks behind a Service without a CA; one behind a URL may have a certificate that everybody trusts."""
+@rule("address-incomplete", Severity.ERROR, "configurations", line="registered")
+def address_incomplete(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find webhooks behind a Service without a CA or path. A URL has a path, and perhaps a CA that everybody trusts."""
     for each in _ours(snapshot):
-        configs = [(entry.name, entry.client_config) for entry in each.webhooks]
-        empty = [name for name, config in configs if config.service and not config.ca_bundle]
-        if empty:
-            what = f"{len(empty)} of {number_of(len(each.webhooks), 'webhook')} without caBundle"
-            yield Mistake(str(each), f"{what}: {some_of(empty)}")
+        called = [(entry.name, entry.client_config, entry.client_config.service) for entry in each.webhooks]
+        no_ca = [name for name, config, service in called if service and not config.ca_bundle]
+        no_path = [name for name, _, service in called if service and not service.path]
+        for field, empty in (("caBundle", no_ca), ("path", no_path)):
+            if empty:
+                what = f"{len(empty)} of {number_of(len(each.webhooks), 'webhook')} without {field}"
+                yield Mistake(str(each), f"{what}: {some_of(empty)}")
 
 
 @rule("failure-policy-differs", Severity.ERROR, "configurations", line="registered")

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy, a_tier_request
+from tests.builders.words import sentence, told
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.consistency import drift
 from webhook.policy.decide import assignment_of
 from webhook.policy.values.tiers import PriorityClass, live_class
-from webhook.sentences.sentence import sentence, told
 
 BATCH = a_pod().of_class("gpu-batch")
 FIXED = "a pod's tier is fixed when it is created: delete the pod and create it again with the label"

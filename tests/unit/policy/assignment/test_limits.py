@@ -3,11 +3,10 @@
 import pytest
 
 from tests.builders import a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload, assigned
-from tests.builders.words import deciding_line, words
+from tests.builders.words import deciding_line, told, words
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.values.tiers import PriorityClass
-from webhook.sentences.sentence import told
 
 TRAINING = a_pytorchjob(name="finetune")
 

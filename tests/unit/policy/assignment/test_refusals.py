@@ -6,10 +6,10 @@ import pytest
 
 from tests.builders import PodBuilder, TenantBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, a_tier_request
 from tests.builders.operators import an_mpijob
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import TierRequest
 from webhook.policy.decide import assignment_of
-from webhook.sentences.sentence import told
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"

@@ -3,13 +3,12 @@
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, assigned
-from tests.builders.words import deciding_line
+from tests.builders.words import deciding_line, told
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import active_class
-from webhook.sentences.sentence import told
 
 TRAINING = a_pytorchjob(name="finetune")
 BATCH_JOB = a_job(name="night")

@@ -4,9 +4,9 @@ import pytest
 
 from tests.builders import Built, PodBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, assigned
 from tests.builders.operators import a_raycluster, an_mpijob
+from tests.builders.words import told
 from tests.builders.world import World
 from webhook.objects.refusal import Refused
-from webhook.sentences.sentence import told
 
 REFUSE = a_policy(untiered="Refuse")
 LABEL = "label it gpu-tiers.dev/tier, whose value is one of"

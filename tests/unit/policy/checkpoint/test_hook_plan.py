@@ -3,11 +3,11 @@
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, hook_decided
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import file_handler
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.workloads.kind_table import WorkloadType
-from webhook.sentences.sentence import told
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_plan import FIELDS, HookRequest, requested_hook
 from webhook.policy.values.tier_policy import Hook, WorkloadType
-from webhook.sentences.sentence import told
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING = WorkloadType.TRAINING

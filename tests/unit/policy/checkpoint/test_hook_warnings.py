@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, hook_decided
-from tests.builders.words import words
+from tests.builders.words import sentence, words
 from webhook.objects.refusal import AdmissionWarning, Refused
 from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
 from webhook.policy.workloads.workload import Devices
-from webhook.sentences.sentence import LONGEST, WARNINGS, sentence
+from webhook.sentences.sentence import LONGEST, WARNINGS
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING

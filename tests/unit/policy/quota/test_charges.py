@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_pod, a_policy, a_tenant
+from tests.builders.words import sentence
 from webhook.policy.quota.charges import (
     Charge,
     alternatives,
@@ -15,7 +16,6 @@ from webhook.policy.quota.charges import (
 )
 from webhook.policy.quota.refusals import over_quota, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant
-from webhook.sentences.sentence import sentence
 
 TIERS = a_policy().tiers
 ALPHA = (

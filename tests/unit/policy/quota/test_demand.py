@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import PodBuilder, Tree, a_pod, a_policy
+from tests.builders.words import sentence
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import asks_for_gpus, demand_of, gpus_of_pods, shared_by
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.workload import Devices
-from webhook.sentences.sentence import sentence
 
 HALF = "nvidia.com/mig-3g.40gb"
 

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+from tests.builders.words import sentence
 from webhook.policy.quota.queue_status import (
     MOST_PLACES,
     NoRoom,
@@ -10,7 +11,6 @@ from webhook.policy.quota.queue_status import (
     why_queued,
     would_be_queued,
 )
-from webhook.sentences.sentence import sentence
 
 FULL = NoRoom("gpu-training", Decimal(6), Decimal(6))
 

@@ -5,10 +5,10 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
+from tests.builders.words import sentence
 from webhook.policy.quota.charges import Charge, GangDemand, GangPart, Shortfall
 from webhook.policy.quota.refusals import Applied, growth_warnings, no_room_for_gang, over_quota, whole_fit
 from webhook.policy.values.tenants import QuotaRow, Tenant
-from webhook.sentences.sentence import sentence
 
 ROW = QuotaRow(Decimal(6), "gpu-training")
 HOLDS = Tenant("alpha", rows=(ROW,), on_exceed="Hold")
@@ -25,11 +25,13 @@ def test_pods_without_room_wait_where_the_tenant_holds():
     assert fit.refusal is None
     (warning,) = fit.warnings
     assert sentence(warning) == (
-        "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so its pods are "
-        "queued (onExceed: Hold)"
+        "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so those of its pods that "
+        "have no room are queued (onExceed: Hold)"
     )
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, Applied(what="this Deployment", usage=USED))
-    assert sentence(more).endswith("asks for 2 more, so those pods are queued (onExceed: Hold)")
+    assert sentence(more).endswith(
+        "asks for 2 more, so those of its pods that have no room are queued (onExceed: Hold)"
+    )
 
 
 def test_what_can_never_fit_is_refused_where_the_tenant_holds():
@@ -49,7 +51,7 @@ def test_what_is_reserved_for_the_queue_is_told():
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier; this Job asks for 2 in all, "
-        "so its pods are queued (onExceed: Hold)"
+        "so those of its pods that have no room are queued (onExceed: Hold)"
     )
     assert not whole_fit(asking(1), HOLDS, applied, at_once=True).warnings
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, applied)
@@ -79,7 +81,7 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
 @pytest.mark.parametrize(
     ("tenant", "then"),
     [
-        (HOLDS, "its pods are queued (onExceed: Hold)"),
+        (HOLDS, "those of its pods that have no room are queued (onExceed: Hold)"),
         (replace(HOLDS, on_exceed="Deny"), "its pods are refused until there is room"),
     ],
 )

@@ -5,12 +5,12 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import PodBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders.words import told
 from tests.builders.world import World
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Devices
-from webhook.sentences.sentence import told
 
 SHARING = a_policy(
     resources=[

@@ -5,10 +5,10 @@ from decimal import Decimal
 import msgspec
 import pytest
 
+from tests.builders.words import told
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota, watched_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
-from webhook.sentences.sentence import told
 
 
 def quota(**spec: object) -> dict:

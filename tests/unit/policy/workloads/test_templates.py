@@ -12,12 +12,12 @@ from tests.builders.operators import (
     a_sparkapplication,
     an_inferenceservice,
 )
+from tests.builders.words import told
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.templates import pod_templates
-from webhook.sentences.sentence import told
 
 
 def test_a_template_is_found_at_its_place() -> None:

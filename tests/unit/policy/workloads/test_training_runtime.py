@@ -4,13 +4,13 @@ import pytest
 
 from tests.builders import Built, Tree, a_policy
 from tests.builders.operators import LIMITS, a_replicated_job, a_runtime, a_trainjob_of
+from tests.builders.words import sentence
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.made_pods import with_runtime
 from webhook.policy.workloads.workload import Member, workload
-from webhook.sentences.sentence import sentence
 
 DEEPSPEED = a_runtime(
     a_replicated_job("launcher", "mpirun", "python", "train.py", step="trainer"),

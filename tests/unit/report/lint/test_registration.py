@@ -16,7 +16,7 @@ MUTATING, VALIDATING = KINDS
 
 def configured(kind: str, entry: str, name: str = "zz-gpu-tiers", **fields: Any) -> WebhookConfiguration:
     """A configuration of one entry, as the chart renders it."""
-    service = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers"}, "caBundle": "Q0E="}
+    service = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers", "path": "/x/mutate"}, "caBundle": "Q0E="}
     exempt = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
     default = {"clientConfig": service, "rules": PODS, "namespaceSelector": {"matchExpressions": [exempt]}}
     tree = {"kind": kind, "metadata": {"name": name}, "webhooks": [{"name": entry, **default, **fields}]}
@@ -37,7 +37,7 @@ def registered(*configurations: WebhookConfiguration, **parts: Any) -> ClusterSn
 
 def test_a_good_installation_is_silent() -> None:
     cluster = registered(mutating(), validating())
-    for rule in ("webhook-missing", "ca-bundle-empty", "failure-policy-differs", "later-webhook", "exempt-by-label"):
+    for rule in ("webhook-missing", "address-incomplete", "failure-policy-differs", "later-webhook", "exempt-by-label"):
         assert found(rule, cluster) == []
 
 
@@ -78,13 +78,14 @@ def test_the_policy_that_keeps_gates_shut_is_missing_or_denies_no_more() -> None
     assert found("guard-missing", registered()) == [], "where nothing is installed webhook-missing says so"
 
 
-def test_an_empty_ca_bundle() -> None:
+def test_a_configuration_into_which_no_replica_has_written() -> None:
     bare = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers"}}
-    assert found("ca-bundle-empty", registered(mutating(clientConfig=bare), validating())) == [
-        "MutatingWebhookConfiguration/zz-gpu-tiers: 1 of 1 webhook without caBundle: pods.mutate.gpu-tiers.dev"
+    assert found("address-incomplete", registered(mutating(clientConfig=bare), validating())) == [
+        "MutatingWebhookConfiguration/zz-gpu-tiers: 1 of 1 webhook without caBundle: pods.mutate.gpu-tiers.dev",
+        "MutatingWebhookConfiguration/zz-gpu-tiers: 1 of 1 webhook without path: pods.mutate.gpu-tiers.dev",
     ]
     outside = {"url": "https://gpu-tiers.example.com/mutate"}
-    assert found("ca-bundle-empty", registered(mutating(clientConfig=outside), validating())) == []
+    assert found("address-incomplete", registered(mutating(clientConfig=outside), validating())) == []
 
 
 def test_a_failure_policy_against_the_mode() -> None:
