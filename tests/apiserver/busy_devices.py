@@ -27,6 +27,7 @@ class Busy:
     installed: Installed
     namespace: str
     nodes: list[str] = field(default_factory=list)
+    by = "claim"
 
     @property
     def name(self) -> str:
@@ -68,8 +69,9 @@ class Busy:
         """A pod on any of the nodes. With a `grace` it ends when that is over."""
         pod = gpu_pod(name, tier=tier, nodeSelector={"team": self.namespace}, **spec)
         container = pod["spec"]["containers"][0]
-        if by == "resource":
-            container["resources"] = {"limits": {self.resource: str(gpus)}}
+        if by in ("resource", "plugin"):
+            asked = self.resource if by == "resource" else "nvidia.com/gpu"
+            container["resources"] = {"limits": {asked: str(gpus)}}
         else:
             container["resources"] = {"claims": [{"name": "gpu"}]}
             pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": f"gpus-{gpus}"}]

@@ -15,7 +15,7 @@ from localcluster.waiting import wait_until
 
 from .busy_devices import Busy
 from .conftest import new_namespace
-from .installed import Installed, Tree
+from .installed import Installed
 from .test_device_preemption import preempting
 
 pytestmark = pytest.mark.apiserver
@@ -31,15 +31,12 @@ SETTLED = 90.0
 class Twin(Busy):
     """The same nodes with a device plugin's GPUs."""
 
+    by = "plugin"
+
     def add_nodes(self, *names: str, devices: int = 1) -> None:
         self.nodes += map(self.node, names)
         for each in map(self.node, names):
             self.installed.api.apply(fake_node(each, devices, {"team": self.namespace}))
-
-    def pod(self, name: str, tier: str, gpus: int = 1, *, by: str = "resource", grace: int = 0, **spec: object) -> Tree:
-        pod = super().pod(name, tier, gpus, by="resource" if by else by, grace=grace, **spec)
-        pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
-        return pod
 
 
 @pytest.fixture
@@ -88,7 +85,7 @@ def test_the_same_tiers_run_as_where_the_scheduler_evicts(both: tuple[Busy, Twin
             cluster.add_nodes(f"n{node}", devices=size)
         for name, node, tier, gpus, grace in running:
             at = {"nodeSelector": {"kubernetes.io/hostname": cluster.node(f"n{node}")}}
-            pod = cluster.pod(name, tier, gpus, grace=grace)
+            pod = cluster.pod(name, tier, gpus, by=cluster.by, grace=grace)
             pod["spec"] |= at
             pod["metadata"]["labels"] |= {"gpus": str(gpus), "guarded": str(name in guarded)}
             cluster.create(pod)
@@ -105,10 +102,10 @@ def test_the_same_tiers_run_as_where_the_scheduler_evicts(both: tuple[Busy, Twin
     # 2. The same pods wait.
     dra, twin = both
     before = in_vain(dra)
-    with dra.unrest(TIERS[0]), twin.unrest(TIERS[0]):
+    with dra.unrest(TIERS[0]), twin.unrest(TIERS[0], by=twin.by):
         for cluster in both:
             for name, tier, gpus in waiting:
-                pod = cluster.pod(name, tier, gpus)
+                pod = cluster.pod(name, tier, gpus, by=cluster.by)
                 pod["metadata"]["labels"]["gpus"] = str(gpus)
                 cluster.create(pod)
         told = lambda: f"{sizes} {running} {guarded} {waiting}: {run_there(dra)} {run_there(twin)}"  # noqa: E731

@@ -24,7 +24,7 @@ from webhook.objects.refusal import Phrase, Refused
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.decide_preemption import decide_preemption
 from webhook.policy.preemption.pod_state import PREEMPTED, PodState
-from webhook.policy.preemption.preemptor import EvictionPlan
+from webhook.policy.preemption.preemptor import SETTLED, EvictionPlan
 from webhook.policy.preemption.reservation import (
     End,
     Evict,
@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 
 ROUND = 0.5
 """Seconds between two rounds."""
-AGAIN = 5.0
-"""Seconds until a pod is judged again for which nobody is evicted."""
+AGAIN, LATEST = 5.0, 60.0
+"""Seconds until a pod is judged again for which nobody is evicted, and at most: each time it is twice as long."""
 MOST_JUDGED = 10
 """Pods or gangs that are judged in a round: each takes a part of a second in a large cluster."""
 MOST_PER_MINUTE = 30
@@ -68,7 +68,8 @@ class DevicePreemption:
     events: EventWriter
     exempt: frozenset[str]
     ended: Callable[[str, str], None]
-    _judged: dict[str, float] = field(default_factory=dict)
+    _judged: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """When a gang was judged last, and for how long it is not judged again."""
     _begun: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_PER_MINUTE))
     _problem: str = ""
     _reserved: Counter[str] = field(default_factory=Counter)
@@ -142,9 +143,11 @@ class DevicePreemption:
         # 3. The highest of those that wait long enough. The next one is judged by what stands on the nodes then.
         failed = failures(state)
         minute = [each for each in self._begun if each > time.monotonic() - 60]
-        for gang in due[:MOST_JUDGED] if len(minute) < MOST_PER_MINUTE else ():
-            self._judged[gang] = time.monotonic()
-            if gang in there or (gang in failed and not failed[gang].allows(now)):
+        without = [gang for gang in due if gang not in there]
+        for gang in without[:MOST_JUDGED] if len(minute) < MOST_PER_MINUTE else ():
+            _, pause = self._judged.get(gang, (0.0, AGAIN / 2))
+            self._judged[gang] = time.monotonic(), min(2 * pause, LATEST)
+            if gang in failed and not failed[gang].allows(now):
                 continue
             plan = await asyncio.to_thread(decide_preemption, gang, state, rules)
             if isinstance(plan, EvictionPlan) and may_reserve(len(plan.nodes), there):
@@ -155,9 +158,14 @@ class DevicePreemption:
         """Return the gangs that wait and were not judged a moment ago, the highest tier first, then the longest."""
         waiting = view.waiting()
         gangs = {each.gang for each in waiting}
-        self._judged = {gang: at for gang, at in self._judged.items() if gang in gangs}
-        before = time.monotonic() - AGAIN
-        waiting = [each for each in waiting if self._judged.get(each.gang, 0.0) < before and _may_preempt(each, policy)]
+        self._judged = {gang: judged for gang, judged in self._judged.items() if gang in gangs}
+        now, settled = time.monotonic(), time.time() - SETTLED
+        waiting = [
+            each
+            for each in waiting
+            if sum(self._judged.get(each.gang, (0.0, 0.0))) < now and (each.waits_since or 0.0) < settled
+            if _may_preempt(each, policy)
+        ]
         waiting.sort(key=lambda each: -each.priority)
         return [*dict.fromkeys(each.gang for each in waiting)]
 
@@ -170,6 +178,7 @@ class DevicePreemption:
         if not await nodes.reserve(reservation):
             return
         self._begun.append(time.monotonic())
+        self._judged.pop(plan.preemptor.gang, None)
         until = datetime.fromtimestamp(reservation.until, UTC).strftime(RFC_3339)
         victims = tuple(each.shown for each in plan.victims)
         said = sentence(Phrase("nodes-reserved", nodes=reservation.nodes, until=until, pods=victims))
