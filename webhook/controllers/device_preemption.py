@@ -140,9 +140,12 @@ class DevicePreemption:
         for each in there.values():
             await self._step(each, state, rules, nodes)
 
-        # 3. The highest of those that wait long enough. The next one is judged by what stands on the nodes then.
+        # 3. The highest of those that wait long enough. The next one is judged when the victims of this one end: they
+        #    may leave room for it.
         failed = failures(state)
         minute = [each for each in self._begun if each > time.monotonic() - 60]
+        if not all(each.victims for each in there.values()):
+            return
         without = [gang for gang in due if gang not in there]
         for gang in without[:MOST_JUDGED] if len(minute) < MOST_PER_MINUTE else ():
             _, pause = self._judged.get(gang, (0.0, AGAIN / 2))

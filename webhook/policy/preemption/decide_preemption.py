@@ -20,10 +20,10 @@ from webhook.objects.node_fit import obstacle
 from webhook.objects.refusal import Phrase
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.disruption_budget import DisruptionBudget
-from webhook.policy.preemption.node_state import NodeState
+from webhook.policy.preemption.node_state import RESERVED, NodeState
 from webhook.policy.preemption.pod_state import PodState
 from webhook.policy.preemption.preemptor import Choice, EvictionPlan, Need, NobodyEvicted, Preemptor, preemptor_of
-from webhook.policy.preemption.reservation import reservation_on
+from webhook.policy.preemption.reservation import reservation_on, reservations
 from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, Wishes
 
 MOST_TRIES = 2000
@@ -80,12 +80,16 @@ def _plan(gang: str, state: ClusterState, rules: Rules, within: frozenset[str] |
 
 
 class _Shape(msgspec.Struct, eq=False):
-    """The pods of a preemptor that need the same, and the rooms that take them: by DRA, and by a device plugin."""
+    """The pods of a preemptor that need the same, and the rooms that take them: by DRA, and by a device plugin.
+
+    `shared` are reserved for another preemptor, which may leave some of their room.
+    """
 
     need: Need
     demands: tuple[Demand, ...]
     taking: list[NodeCapacity]
     plugged: list[NodeCapacity]
+    shared: list[NodeCapacity]
 
 
 class _Search:
@@ -93,8 +97,16 @@ class _Search:
 
     def __init__(self, preemptor: Preemptor, state: ClusterState, rules: Rules) -> None:
         self._preemptor, self._state, self._rules = preemptor, state, rules
-        every = (wanted for need in preemptor.needs for choice in need.choices for wanted in choice)
+        others = _preemptors_on(preemptor.gang, state, rules)
+        needs = (*preemptor.needs, *(need for other in others.values() for need in other))
+        every = (wanted for need in needs for choice in need.choices for wanted in choice)
         self._wishes: Wishes = tuple(dict.fromkeys(replace(wanted, count=1) for wanted in every))
+        self._taken = {
+            node: sum(
+                (Demand(self._numbered(each.choices[0]), each.amounts, each.pod.ports) for each in other), NO_DEMAND
+            )
+            for node, other in others.items()
+        }
         self._rooms: dict[str, NodeCapacity] = {}
         self.chosen: list[Unit] = []
         self._shapes: list[_Shape] = []
@@ -107,11 +119,12 @@ class _Search:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(sorted(name for name, room in self._rooms.items() if room.demand.pods))
+        placed = (name for name, room in self._rooms.items() if room.demand is not self._taken.get(name, NO_DEMAND))
+        return tuple(sorted(placed))
 
     def _shape(self, need: Need) -> _Shape:
         demands = tuple(Demand(self._numbered(each), need.amounts, need.pod.ports) for each in need.choices)
-        shape, problems = _Shape(need, demands, [], []), Counter[str]()
+        shape, problems = _Shape(need, demands, [], [], []), Counter[str]()
         for name, node in self._state.nodes.items():
             if problem := self._problem(need, node):
                 problems[problem] += 1
@@ -119,8 +132,9 @@ class _Search:
             if name not in self._rooms:
                 self._rooms[name] = NodeCapacity(node, self._state, self._wishes)
             plugged = any(node.plugs(resource) for resource in need.by_class)
-            (shape.plugged if plugged else shape.taking).append(self._rooms[name])
-        if not shape.taking:
+            rooms = shape.shared if name in self._taken else shape.plugged if plugged else shape.taking
+            rooms.append(self._rooms[name])
+        if not shape.taking and not shape.shared:
             told = tuple(f"{text} ({count})" for text, count in problems.most_common(MOST_PROBLEMS))
             raise NobodyEvicted("preemption-no-node", pod=need.pod.shown, problems=told)
         return shape
@@ -133,12 +147,14 @@ class _Search:
 
     def _problem(self, need: Need, node: NodeState) -> str:
         """Return why a node does not take a pod, however free it is; "" where it does."""
-        reservation = reservation_on(node)
+        reservation, taints = reservation_on(node), node.taints
         if not node.is_open:
             return "not ready or cordoned"
-        if node.reserved_for and (reservation is None or reservation.gang != self._preemptor.gang):
+        if node.name in self._taken:
+            taints = tuple(each for each in taints if each.key != RESERVED)
+        elif node.reserved_for and (reservation is None or reservation.gang != self._preemptor.gang):
             return "reserved for another pod"
-        return obstacle(need.spec, node.name, node.labels, node.taints)
+        return obstacle(need.spec, node.name, node.labels, taints)
 
     def room_without_eviction(self, gone: frozenset[str]) -> str | None:
         """Find room for all pods once the pods of these uids are `gone`; return the node of the first, None without.
@@ -148,7 +164,8 @@ class _Search:
         self._begin()
         shapes = {id(each): each for each in self._shapes}
         fitting = {
-            key: [room for room in each.taking if room.has_any(each.demands, gone)] for key, each in shapes.items()
+            key: [room for room in (*each.taking, *each.shared) if room.has_any(each.demands, gone)]
+            for key, each in shapes.items()
         }
         # Pods that need the same may go wherever the first of them fit: nothing else has to be tried for them.
         for shape in shapes.values():
@@ -191,8 +208,8 @@ class _Search:
 
     def _begin(self) -> None:
         self.chosen = []
-        for room in self._rooms.values():
-            room.demand = NO_DEMAND
+        for name, room in self._rooms.items():
+            room.demand = self._taken.get(name, NO_DEMAND)
 
     def place(self, gone: frozenset[str], units: Mapping[str, list[Unit]]) -> bool:
         """Find the cheapest node for each pod once the pods of these uids are `gone`, and evicted units with them."""
@@ -277,6 +294,21 @@ class _Search:
         if any(room.has_unknown for room in shape.taking):
             return NobodyEvicted("preemption-not-judged", pod=shape.need.pod.shown, what=Phrase("unjudged-selector"))
         return NobodyEvicted("preemption-too-few-devices", pod=shape.need.pod.shown)
+
+
+def _preemptors_on(gang: str, state: ClusterState, rules: Rules) -> dict[str, tuple[Need, ...]]:
+    """Return what pods need that wait for a node which is reserved for them, by node: what they leave is had already.
+
+    kube-scheduler counts so by nominated nodes. A gang's pods may go to any of its nodes, so of these nothing is left.
+    """
+    found: dict[str, tuple[Need, ...]] = {}
+    for reservation in reservations(state).values():
+        if reservation.gang != gang and reservation.victims and len(reservation.nodes) == 1:
+            try:
+                found[reservation.nodes[0]] = preemptor_of(reservation.gang, state, rules).needs
+            except NobodyEvicted:
+                continue
+    return found
 
 
 def _same(need: Need) -> object:

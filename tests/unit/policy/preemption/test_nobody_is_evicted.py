@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from tests.builders.built import Tree
 from tests.builders.claims import DEVICE_CLASS
-from tests.builders.dra_cluster import DraCluster
+from tests.builders.dra_cluster import NOW, DraCluster
 from webhook.objects.refusal import Phrase
-from webhook.policy.preemption.node_state import RESERVED
+from webhook.policy.preemption.node_state import RESERVATION, RESERVED
 from webhook.policy.preemption.preemptor import EvictionPlan
+from webhook.policy.preemption.reservation import Reservation
 from webhook.sentences.sentence import sentence
 
 Change = Callable[[DraCluster], object]
@@ -205,6 +207,36 @@ def test_a_node_that_is_reserved_for_another_pod() -> None:
     }
     cluster.nodes["a"]["spec"]["taints"] = [{"key": RESERVED, "value": "gpu-training", "effect": "NoSchedule"}]
     assert reason(cluster) == "preemption-no-node"
+
+
+def reserved_with_victim(cluster: DraCluster, gpus: int) -> None:
+    """Node b has two devices, which a pod holds that was evicted for a pod of so many."""
+    cluster.node("b", gpus=2)
+    cluster.running("going", "b", gpus=2)
+    cluster.ending("going")
+    cluster.waiting("first", gpus=gpus)
+    made = Reservation(
+        "first", "team-alpha/first", ("first",), "gpu-training", ("b",), NOW, NOW + 90, {"going": NOW + 80}
+    )
+    cluster.nodes["b"]["metadata"]["annotations"] = {RESERVATION: msgspec.json.encode(made).decode()}
+    cluster.nodes["b"]["spec"]["taints"] = [{"key": RESERVED, "value": "gpu-training", "effect": "NoSchedule"}]
+
+
+def test_what_another_preemptor_leaves_of_its_node() -> None:
+    """kube-scheduler counts so by nominated nodes: else one more pod would go than there."""
+    cluster = full()
+    reserved_with_victim(cluster, 1)
+    assert reason(cluster) == "preemption-holders-ending"
+    cluster.pods["high"]["spec"].update(priorityClassName="gpu-serving", priority=800)
+    assert reason(cluster) == "preemption-holders-ending", "its taint goes when the other pod has its node"
+
+
+def test_another_preemptor_that_needs_all_of_its_node() -> None:
+    cluster = full()
+    reserved_with_victim(cluster, 2)
+    plan = cluster.decide("high")
+    assert isinstance(plan, EvictionPlan)
+    assert plan.nodes == ("a",)
 
 
 def test_a_gang_gets_all_of_its_nodes_or_none() -> None:
