@@ -97,7 +97,6 @@ class DevicePreemption:
             return
         try:
             await self._round(view)
-            self._problem = ""
         except (ApiError, Refused) as error:
             self._failed(told(error))
 
@@ -138,7 +137,10 @@ class DevicePreemption:
         # 2. Reservations go on.
         rules = Rules(policy, self.exempt, self._queued_elsewhere())
         for each in there.values():
-            await self._step(each, state, rules, nodes)
+            try:
+                await self._step(each, state, rules, nodes)
+            except ApiError as error:  # the others go on
+                self._failed(str(error))
 
         # 3. The highest of those that wait long enough. The next one is judged when the victims of this one end: they
         #    may leave room for it.
